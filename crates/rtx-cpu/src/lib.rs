@@ -1,0 +1,1 @@
+//! CPU backend of RustyTorch++: row programs in cache-sized blocks

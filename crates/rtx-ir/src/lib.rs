@@ -1,0 +1,1 @@
+//! Operation set, lazy graph, derivative transforms and rewrites of RustyTorch++

@@ -1,0 +1,1 @@
+//! Magnetic resonance elastography: data, classical inversions, PINN inversion, phantoms

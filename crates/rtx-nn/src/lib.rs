@@ -1,0 +1,1 @@
+//! Modules, optimizers, schedules, checkpoints and the trainer of RustyTorch++

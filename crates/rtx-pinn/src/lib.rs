@@ -1,0 +1,1 @@
+//! Physics-informed networks: fields, operators, geometry and constraints

@@ -1,0 +1,1 @@
+//! Buffers, the backend trait and the compile cache of RustyTorch++

@@ -1,0 +1,1 @@
+//! Lazy tensors with derivatives of any order

@@ -1,0 +1,1 @@
+//! RustyTorch++: a machine-learning framework for physics, and the rtx command
