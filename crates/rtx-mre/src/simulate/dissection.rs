@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 /// Rectangles of at most this many cells are eliminated as one dense block.
-const LEAF_CELLS: usize = 32;
+const LEAF_CELLS: usize = 12;
 
 /// Bytes of one complex f64.
 const ENTRY: f64 = 16.0;
