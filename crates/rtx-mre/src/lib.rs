@@ -1,1 +1,3 @@
 //! Magnetic resonance elastography: data, classical inversions, PINN inversion, phantoms
+
+pub mod simulate;
