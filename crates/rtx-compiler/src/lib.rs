@@ -1,1 +1,56 @@
-//! From a recorded graph to a program of fused phases with a memory plan
+//! From a recorded graph to a [`Program`]: simplify, merge, cluster into phases, fuse, plan memory.
+//!
+//! ```text
+//! Graph ──simplify──> Graph ──merge_sums──> Graph ──cluster──> phases ──lower──> Program
+//!        fold, CSE,          sums of products       levels of       row kernels: dot groups,
+//!        dead code           become one product     row domains     fused elementwise blocks
+//! ```
+//! A *row kernel* works on blocks of rows of one domain and carries them through everything that does not
+//! mix rows, on scratch that fits the cache; it ends in rows or in sums over rows. The number of rows is an
+//! argument of the run. A *whole kernel* is one operation on whole arrays.
+
+mod cluster;
+mod lower;
+mod merge;
+mod print;
+mod program;
+mod scratch;
+mod simplify;
+
+pub use program::{
+    Accumulator, Block, BufferId, BufferInfo, DotGroup, Elementwise, Kernel, Operand, Place,
+    Primitive, Program, Rearrange, RowKernel, Source, Step, SumGroup, Tile, TileId, WholeKernel,
+};
+
+use rtx_ir::{Graph, Result};
+
+/// Compiles a graph into a program.
+///
+/// # Errors
+/// A pass that broke a rule of the representation (checked in debug builds).
+pub fn compile(graph: &Graph) -> Result<Program> {
+    dump("graph", || graph.to_string());
+    let simple = simplify::simplify(graph);
+    if cfg!(debug_assertions) {
+        simple.verify("simplify")?;
+    }
+    let merged = merge::merge_sums(simple);
+    let clusters = cluster::cluster(&merged);
+    let program = lower::lower(&merged, &clusters);
+    dump("program", || program.to_string());
+    Ok(program)
+}
+
+/// Writes a stage to the folder named by `RTX_DUMP`, if it is set.
+fn dump(stage: &str, text: impl FnOnce() -> String) {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    if let Ok(dir) = std::env::var("RTX_DUMP") {
+        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let _ = std::fs::create_dir_all(&dir);
+        let _ = std::fs::write(
+            std::path::Path::new(&dir).join(format!("{n:04}-{stage}.txt")),
+            text(),
+        );
+    }
+}

@@ -1,5 +1,20 @@
 //! CPU backend of RustyTorch++.
+//!
+//! Row kernels run in blocks of rows whose scratch fits the second-level cache. Blocks are gathered into
+//! groups whose number depends on the number of rows alone; each group sums into its own accumulators, which
+//! are added in order at the end, so results do not depend on the number of threads. Elementwise work is
+//! interpreted a cache line of registers at a time with vector loops chosen for the processor present;
+//! products go to the `gemm` crates.
 
+mod backend;
+mod buffer;
+mod elementwise;
+mod kernel;
+mod math;
+mod product;
 mod reference;
+mod whole;
+mod workspace;
 
+pub use backend::CpuBackend;
 pub use reference::ReferenceBackend;

@@ -23,10 +23,9 @@ impl Device {
         static CPU: OnceLock<Device> = OnceLock::new();
         CPU.get_or_init(|| {
             let eager = std::env::var("RTX_EAGER").is_ok_and(|v| v == "1");
-            let backend: Box<dyn Backend> = if eager {
-                Box::new(rtx_cpu::ReferenceBackend)
-            } else {
-                Box::new(rtx_cpu::ReferenceBackend)
+            let backend: Box<dyn Backend> = match rtx_cpu::CpuBackend::new() {
+                Ok(cpu) if !eager => Box::new(cpu),
+                _ => Box::new(rtx_cpu::ReferenceBackend),
             };
             Device::with_backend(backend)
         })

@@ -1,0 +1,393 @@
+//! The backend: programs prepared for this processor, and their runs.
+
+use crate::buffer::{Bytes, CpuArray};
+use crate::kernel::{self, Pointers, Prepared};
+use crate::whole::{self, Array};
+use crate::workspace::Workspace;
+use rtx_compiler::{Kernel, Program, WholeKernel};
+use rtx_ir::eval::HostArray;
+use rtx_ir::{Dim, Graph, Op, RowDomain, Value};
+use rtx_runtime::{Backend, Error, Executable, ProgramStats, Result};
+use std::sync::{Arc, Mutex};
+
+/// The CPU backend with its threads.
+pub struct CpuBackend {
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl CpuBackend {
+    /// With one thread per core, or as many as `RTX_THREADS` says.
+    ///
+    /// # Errors
+    /// The system refuses to start threads.
+    pub fn new() -> Result<Self> {
+        let asked = std::env::var("RTX_THREADS")
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(asked)
+            .thread_name(|k| format!("rtx-cpu-{k}"))
+            .build()
+            .map_err(|e| refusal(format!("cannot start threads: {e}; set RTX_THREADS=1")))?;
+        Ok(CpuBackend {
+            pool: Arc::new(pool),
+        })
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+}
+
+fn refusal(message: String) -> Error {
+    Error::Device {
+        device: "cpu".into(),
+        message,
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &str {
+        "cpu"
+    }
+
+    fn upload(&self, array: &HostArray) -> Result<Value> {
+        Ok(Arc::new(CpuArray::from_host(array)))
+    }
+
+    fn compile(&self, graph: &Graph) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(CpuProgram::new(
+            rtx_compiler::compile(graph)?,
+            self.pool.clone(),
+        )))
+    }
+}
+
+enum Ready {
+    Rows(Prepared),
+    Whole(WholeKernel),
+}
+
+/// A program ready to run.
+struct CpuProgram {
+    program: Program,
+    kernels: Vec<Ready>,
+    constants: Vec<(usize, CpuArray)>,
+    /// Buffer whose memory each buffer uses (itself, or the end of a chain of views).
+    base: Vec<usize>,
+    /// For each output: true if the output's memory is written by a kernel directly.
+    direct: Vec<bool>,
+    pool: Arc<rayon::ThreadPool>,
+    idle: Mutex<Vec<Workspace>>,
+}
+
+impl CpuProgram {
+    fn new(program: Program, pool: Arc<rayon::ThreadPool>) -> Self {
+        let mut base: Vec<usize> = (0..program.buffers.len()).collect();
+        for &(this, that) in &program.views {
+            base[this] = that;
+        }
+        for b in 0..base.len() {
+            let mut at = base[b];
+            while base[at] != at {
+                at = base[at];
+            }
+            base[b] = at;
+        }
+        let constants: Vec<(usize, CpuArray)> = program
+            .constants
+            .iter()
+            .map(|(b, v)| (*b, CpuArray::from_host(&v.to_host())))
+            .collect();
+        let mut owned = Vec::new();
+        let direct = program
+            .outputs
+            .iter()
+            .map(|&o| {
+                let b = base[o];
+                let written = b >= program.inputs && !constants.iter().any(|(c, _)| *c == b);
+                let first = written && !owned.contains(&b);
+                owned.push(b);
+                first
+            })
+            .collect();
+        let kernels = program
+            .kernels
+            .iter()
+            .enumerate()
+            .map(|(n, k)| match k {
+                Kernel::Rows(r) => Ready::Rows(Prepared::new(r.clone(), n, &program)),
+                Kernel::Whole(w) => Ready::Whole(w.clone()),
+            })
+            .collect();
+        CpuProgram {
+            program,
+            kernels,
+            constants,
+            base,
+            direct,
+            pool,
+            idle: Mutex::default(),
+        }
+    }
+
+    fn check(&self, inputs: &[Value]) -> Result<Vec<(RowDomain, usize)>> {
+        if inputs.len() != self.program.inputs {
+            return Err(refusal(format!(
+                "{} inputs given, the program has {}",
+                inputs.len(),
+                self.program.inputs
+            )));
+        }
+        let mut rows: Vec<(RowDomain, usize)> = Vec::new();
+        for (slot, (v, b)) in inputs.iter().zip(&self.program.buffers).enumerate() {
+            let fits = v.dims().len() == b.shape.rank()
+                && v.dims()
+                    .iter()
+                    .zip(b.shape.dims())
+                    .all(|(n, d)| d.fixed().is_none_or(|f| f == *n));
+            let a = v.as_any().downcast_ref::<CpuArray>();
+            let typed = a.is_none_or(|a| a.dtype == b.dtype);
+            if !fits || !typed {
+                let message = format!(
+                    "has extents {:?}, the program takes {}{}",
+                    v.dims(),
+                    b.dtype,
+                    b.shape
+                );
+                return Err(rtx_ir::Error::Input { slot, message }.into());
+            }
+            if let Some(d) = b.shape.rows() {
+                let n = v.dims()[0];
+                match rows.iter().find(|(x, _)| *x == d) {
+                    Some((_, first)) if *first != n => {
+                        return Err(rtx_ir::Error::RowCount {
+                            domain: d.name(),
+                            first: *first,
+                            second: n,
+                        }
+                        .into());
+                    }
+                    Some(_) => {}
+                    None => rows.push((d, n)),
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn dims(&self, b: usize, rows: &[(RowDomain, usize)]) -> Result<Vec<usize>> {
+        let shape = &self.program.buffers[b].shape;
+        shape
+            .resolve(|d| rows.iter().find(|(x, _)| *x == d).map(|(_, n)| *n))
+            .ok_or_else(|| {
+                let domain = shape.rows().map(RowDomain::name).unwrap_or_default();
+                rtx_ir::Error::UnknownRows { domain }.into()
+            })
+    }
+
+    fn rows_of(&self, domain: Option<Dim>, rows: &[(RowDomain, usize)]) -> usize {
+        match domain {
+            None => 1,
+            Some(Dim::Fixed(n)) => n,
+            Some(Dim::Rows(d)) => rows.iter().find(|(x, _)| *x == d).map_or(0, |(_, n)| *n),
+        }
+    }
+
+    /// # Safety
+    /// The pointers lead to arrays of the given dims.
+    unsafe fn step(
+        &self,
+        w: &mut Workspace,
+        dims: &[Vec<usize>],
+        rows: &[(RowDomain, usize)],
+        pointers: &Pointers,
+    ) {
+        w.run += 1;
+        for k in &self.kernels {
+            // SAFETY: by the caller.
+            unsafe {
+                match k {
+                    Ready::Rows(p) => {
+                        kernel::run(p, self.rows_of(p.kernel.domain, rows), pointers, w)
+                    }
+                    Ready::Whole(k) => {
+                        let array = |b: usize| Array {
+                            at: pointers.0[b],
+                            dtype: self.program.buffers[b].dtype,
+                            dims: dims[b].clone(),
+                        };
+                        let inputs: Vec<Array> = k.inputs.iter().map(|&b| array(b)).collect();
+                        let rows = matches!(k.op, Op::RowCount).then(|| dims[k.inputs[0]][0]);
+                        whole::run(&k.op, &inputs, &array(k.output), rows);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Copies an input of another backend.
+fn local(v: &Value) -> Value {
+    if v.as_any().is::<CpuArray>() {
+        v.clone()
+    } else {
+        Arc::new(CpuArray::from_host(&v.to_host()))
+    }
+}
+
+fn pointer(v: &Value) -> *mut u8 {
+    v.as_any()
+        .downcast_ref::<CpuArray>()
+        .map_or(std::ptr::null_mut(), |a| a.bytes.ptr())
+}
+
+impl Executable for CpuProgram {
+    fn run(&self, inputs: &[Value]) -> Result<Vec<Value>> {
+        self.run_steps(inputs.to_vec(), &[], 1)
+    }
+
+    fn run_steps(
+        &self,
+        inputs: Vec<Value>,
+        carry: &[(usize, usize)],
+        steps: usize,
+    ) -> Result<Vec<Value>> {
+        let rows = self.check(&inputs)?;
+        let inputs: Vec<Value> = inputs.iter().map(local).collect();
+        let dims: Vec<Vec<usize>> = (0..self.program.buffers.len())
+            .map(|b| self.dims(b, &rows))
+            .collect::<Result<_>>()?;
+        let bytes =
+            |b: usize| dims[b].iter().product::<usize>() * self.program.buffers[b].dtype.size();
+        let idle = self.idle.lock().unwrap_or_else(|e| e.into_inner()).pop();
+        let mut w = idle.unwrap_or_else(|| {
+            Workspace::new(self.program.buffers.len(), self.pool.current_num_threads())
+        });
+        for k in &self.kernels {
+            if let Ready::Rows(p) = k {
+                w.ensure(p, p.groups(self.rows_of(p.kernel.domain, &rows)));
+            }
+        }
+        let new_output = |o: usize| CpuArray::new(self.program.buffers[o].dtype, &dims[o]);
+        let first: Vec<CpuArray> = self
+            .program
+            .outputs
+            .iter()
+            .map(|&o| new_output(o))
+            .collect();
+        let carried = |o: usize| carry.iter().any(|(_, x)| *x == o);
+        // A second set for the state, so that a step reads one set and writes the other.
+        let second: Vec<Option<CpuArray>> = (0..first.len())
+            .map(|o| (steps > 1 && carried(o)).then(|| new_output(self.program.outputs[o])))
+            .collect();
+        for b in self.program.inputs..self.base.len() {
+            let external = self.constants.iter().any(|(c, _)| *c == b)
+                || self
+                    .program
+                    .outputs
+                    .iter()
+                    .zip(&self.direct)
+                    .any(|(&o, d)| *d && self.base[o] == b);
+            if self.base[b] == b && !external {
+                w.buffers[b].ensure(bytes(b));
+            }
+        }
+        let set = |k: usize, o: usize| -> &CpuArray {
+            match (&second[o], k) {
+                (Some(s), 1) => s,
+                _ => &first[o],
+            }
+        };
+        // Where a step reads its state (`None`: the caller's arrays) and where it writes it.
+        let table = |read: Option<usize>, write: usize| {
+            let mut at: Vec<*mut u8> = (0..self.base.len()).map(|b| w.buffers[b].ptr()).collect();
+            for (k, v) in inputs.iter().enumerate() {
+                at[k] = pointer(v);
+            }
+            if let Some(r) = read {
+                for &(i, o) in carry {
+                    at[i] = set(r, o).bytes.ptr();
+                }
+            }
+            for (c, a) in &self.constants {
+                at[*c] = a.bytes.ptr();
+            }
+            for (o, &b) in self.program.outputs.iter().enumerate() {
+                if self.direct[o] {
+                    at[self.base[b]] = set(write, o).bytes.ptr();
+                }
+            }
+            for b in 0..at.len() {
+                at[b] = at[self.base[b]];
+            }
+            Pointers(at)
+        };
+        let tables = [table(None, 0), table(Some(0), 1), table(Some(1), 0)];
+        let pool = self.pool.clone();
+        pool.install(|| {
+            for s in 0..steps {
+                let t = &tables[if s == 0 { 0 } else { 1 + (s + 1) % 2 }];
+                // SAFETY: the tables lead to arrays of `dims`, and this run alone uses the workspace.
+                unsafe {
+                    self.step(&mut w, &dims, &rows, t);
+                    for (o, &b) in self
+                        .program
+                        .outputs
+                        .iter()
+                        .enumerate()
+                        .filter(|(o, _)| !self.direct[*o])
+                    {
+                        std::ptr::copy(t.0[b], set(s % 2, o).bytes.ptr(), bytes(b));
+                    }
+                }
+            }
+        });
+        self.idle.lock().unwrap_or_else(|e| e.into_inner()).push(w);
+        let last = (steps + 1) % 2;
+        Ok(first
+            .into_iter()
+            .zip(second)
+            .map(|(a, b)| Arc::new(if last == 1 { b.unwrap_or(a) } else { a }) as Value)
+            .collect())
+    }
+
+    fn listing(&self) -> String {
+        self.program.to_string()
+    }
+
+    fn stats(&self) -> ProgramStats {
+        let mut s = ProgramStats {
+            kernels: self.kernels.len(),
+            buffers: self.program.buffers.len(),
+            ..Default::default()
+        };
+        s.bytes = self.program.buffers[self.program.inputs..]
+            .iter()
+            .map(|b| b.shape.row_elements() * b.dtype.size())
+            .sum();
+        for k in &self.kernels {
+            if let Ready::Rows(p) = k {
+                match p.kernel.domain {
+                    Some(Dim::Rows(d)) => {
+                        match s.flops_per_row.iter_mut().find(|(n, _)| *n == d.name()) {
+                            Some((_, f)) => *f += p.kernel.flops_per_row,
+                            None => s.flops_per_row.push((d.name(), p.kernel.flops_per_row)),
+                        }
+                    }
+                    d => s.flops += self.rows_of(d, &[]) as f64 * p.kernel.flops_per_row,
+                }
+            }
+        }
+        s
+    }
+}
+
+/// Bytes are owned memory; programs are shared between threads.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<CpuProgram>();
+    shared::<Bytes>();
+};
