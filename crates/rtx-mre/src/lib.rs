@@ -1,1 +1,4 @@
-//! Magnetic resonance elastography: data, classical inversions, PINN inversion, phantoms
+//! x
+pub mod error;
+pub mod io;
+pub use error::{MreError, Result};
