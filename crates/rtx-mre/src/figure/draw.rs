@@ -31,6 +31,8 @@ struct Layout {
     width: i32,
     height: i32,
     row_label_x: i32,
+    /// Between a map and its colour bar.
+    bar_gap: i32,
 }
 
 pub(super) fn draw(grid: &PanelGrid) -> Result<Canvas> {
@@ -61,11 +63,12 @@ pub(super) fn draw(grid: &PanelGrid) -> Result<Canvas> {
             draw_map(&mut canvas, panel, at, size);
             let is_last_row = grid.panels.get(r + 1).is_none_or(|next| next.len() <= c);
             draw_axes(&mut canvas, panel, at, size, c == 0, is_last_row)?;
+            let bar_height = size.1.max(ROW_MIN);
             draw_bar(
                 &mut canvas,
                 panel,
                 (at.0 + layout.map.0 + GAP, at.1),
-                size.1,
+                bar_height,
             )?;
         }
     }
@@ -84,7 +87,13 @@ impl Layout {
         }
         let map = panels()
             .map(map_size)
-            .fold((0, 0), |m, s| (m.0.max(s.0), m.1.max(s.1)));
+            .fold((0, ROW_MIN), |m, s| (m.0.max(s.0), m.1.max(s.1)));
+        // A bar longer than its map stands beside the last number of the x axis.
+        let bar_gap = if panels().any(|p| map_size(p).1 < ROW_MIN) {
+            3 * GAP
+        } else {
+            GAP
+        };
         let column_count = grid.panels.iter().map(Vec::len).max().unwrap_or(0);
         let line = TEXT_SIZE as i32;
 
@@ -107,7 +116,7 @@ impl Layout {
                 let unit = text_width(&panel.unit, TEXT_SIZE)? - BAR_WIDTH;
                 bar = bar.max(text + TICK + 6).max(unit);
             }
-            x += map.0 + GAP + BAR_WIDTH + bar + COLUMN_GAP;
+            x += map.0 + bar_gap + BAR_WIDTH + bar + COLUMN_GAP;
         }
         let grid_right = x - COLUMN_GAP + MARGIN;
 
@@ -169,7 +178,7 @@ fn map_size(panel: &Panel) -> (i32, i32) {
 
 /// How many ticks with their numbers fit along an axis of this many pixels.
 fn tick_count(pixels: i32) -> usize {
-    (pixels / 80).clamp(1, 4) as usize
+    (pixels / 55).clamp(1, 4) as usize
 }
 
 fn bar_ticks(panel: &Panel) -> Vec<f64> {

@@ -29,10 +29,21 @@ pub(super) fn labels(ticks: &[f64]) -> Vec<String> {
         [] => return Vec::new(),
     };
     let size = ticks.iter().fold(0.0_f64, |m, t| m.max(t.abs()));
-    if size >= 1e5 || (size > 0.0 && size < 1e-3) {
+    if size == 0.0 {
+        return vec!["0".into(); ticks.len()];
+    }
+    if size >= 1e5 || size < 1e-3 {
+        let exponential = |t: &f64| {
+            if *t == 0.0 {
+                "0".into()
+            } else {
+                format!("{t:.1e}")
+            }
+        };
         return ticks
             .iter()
-            .map(|t| format!("{t:.1e}").replace('-', "\u{2212}"))
+            .map(exponential)
+            .map(|text| text.replace('-', "\u{2212}"))
             .collect();
     }
     let decimals = (0..6)
@@ -94,6 +105,7 @@ mod tests {
         );
         assert_eq!(labels(&ticks([0.0, 12.0], 3)), ["0", "5", "10"]);
         assert_eq!(labels(&ticks([0.0, 2e-6], 2))[1], "1.0e\u{2212}6");
+        assert_eq!(labels(&[0.0]), ["0"]);
         assert!(ticks([1.0, 1.0], 4).is_empty());
         assert!(ticks([0.0, f64::NAN], 4).is_empty());
     }
