@@ -1,1 +1,5 @@
-//! CPU backend of RustyTorch++: row programs in cache-sized blocks
+//! CPU backend of RustyTorch++.
+
+mod reference;
+
+pub use reference::ReferenceBackend;

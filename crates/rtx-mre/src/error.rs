@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::simulate::SimulateError;
+
 /// Shorthand for results of this crate.
 pub type Result<T, E = MreError> = std::result::Result<T, E>;
 
@@ -157,6 +159,9 @@ pub enum MreError {
         /// The shape that was found.
         found: Shape,
     },
+    /// A phantom could not be described, computed or written.
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
     /// A figure could not be drawn or encoded.
     #[error("cannot draw the figure: {0}")]
     Figure(String),
@@ -165,14 +170,20 @@ pub enum MreError {
 impl MreError {
     /// Whether other files or flags would cure the error: exit code 2 of the command.
     pub fn is_input_error(&self) -> bool {
-        match self {
-            Self::Io { source, .. } => !matches!(
-                source.kind(),
+        let curable = |error: &io::Error| {
+            !matches!(
+                error.kind(),
                 io::ErrorKind::StorageFull
                     | io::ErrorKind::QuotaExceeded
                     | io::ErrorKind::OutOfMemory
                     | io::ErrorKind::Interrupted
-            ),
+            )
+        };
+        match self {
+            Self::Io { source, .. } | Self::Simulate(SimulateError::Io { source, .. }) => {
+                curable(source)
+            }
+            Self::Simulate(SimulateError::Unsolvable { .. }) => false,
             Self::ShapeMismatch { .. } | Self::Figure(_) => false,
             _ => true,
         }

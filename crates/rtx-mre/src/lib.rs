@@ -10,6 +10,8 @@
 //! 6. [`metrics`] compares maps with a truth, [`holdout`] draws held-out pixels;
 //! 7. [`figure`] draws panels of maps.
 //!
+//! [`simulate`] makes phantoms, wave fields with a known modulus.
+//!
 //! Units are SI throughout: displacement in metres (or arbitrary units: the inversions are
 //! scale-free in it), lengths in metres, frequencies in hertz, moduli in pascals.
 
@@ -22,6 +24,7 @@ pub mod inversion;
 pub mod io;
 pub mod mask;
 pub mod metrics;
+pub mod simulate;
 pub mod wave;
 
 pub use error::{MreError, Result};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ndarray::{Array, ArrayD, IxDyn, array};
 use num_complex::Complex64;
 use rtx_mre::MreError;
-use rtx_mre::io::{list_variables, read_array, write_npz};
+use rtx_mre::io::{ArrayFile, list_variables, read_array, write_npz};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -147,13 +147,13 @@ fn foreign_files_are_named() {
     assert!(matches!(error, MreError::Io { .. }) && error.is_input_error());
 }
 
-/// Reads everything that a damaged file still lists; only a panic or an abort can fail here.
-fn survive(path: &Path) {
-    if let Ok(list) = list_variables(path) {
-        for variable in list {
-            let _ = read_array(path, Some(&variable.name));
-        }
-    }
+/// Reads every numeric array that these bytes list.
+fn read_all(bytes: &[u8]) -> rtx_mre::Result<()> {
+    let file = ArrayFile::from_bytes(Path::new("damaged"), bytes.to_vec())?;
+    let list = file.variables()?;
+    list.iter()
+        .filter(|v| v.numeric)
+        .try_for_each(|v| file.read(Some(&v.name)).map(drop))
 }
 
 const ALL: [&str; 7] = [
@@ -168,42 +168,34 @@ const ALL: [&str; 7] = [
 
 #[test]
 fn truncation_at_every_length_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
     for file in ALL {
         let bytes = std::fs::read(fixture(file)).unwrap();
-        let path = folder.path().join(file);
+        read_all(&bytes).unwrap();
+        let mut sound = 0;
         for len in 0..bytes.len() {
-            std::fs::write(&path, &bytes[..len]).unwrap();
-            // A cut between two elements of a .mat leaves a sound, shorter file.
-            let whole = list_variables(&path)
-                .and_then(|list| {
-                    list.iter()
-                        .filter(|v| v.numeric)
-                        .try_for_each(|v| read_array(&path, Some(&v.name)).map(drop))?;
-                    Ok(list.len())
-                })
-                .ok();
-            assert!(
-                whole.is_none() || file.ends_with(".mat"),
-                "{file} cut to {len} bytes was read"
-            );
+            match read_all(&bytes[..len]) {
+                Ok(()) => sound += 1,
+                Err(error) => assert!(error.is_input_error(), "{file} cut to {len}: {error}"),
+            }
         }
-        assert!(list_variables(&fixture(file)).is_ok());
+        // A cut between two of the up to ten elements of a .mat (or in its last padding) leaves a
+        // sound, shorter file.
+        let most = if file.ends_with(".mat") { 30 } else { 0 };
+        assert!(sound <= most, "{file}: {sound} cuts were read");
     }
 }
 
 #[test]
 fn flipped_bytes_never_panic() {
-    let folder = tempfile::tempdir().unwrap();
     for file in ALL {
         let original = std::fs::read(fixture(file)).unwrap();
-        let path = folder.path().join(file);
         for at in 0..original.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut bytes = original.clone();
                 bytes[at] ^= flip;
-                std::fs::write(&path, &bytes).unwrap();
-                survive(&path);
+                if let Err(error) = read_all(&bytes) {
+                    assert!(error.is_input_error(), "{file}, byte {at}: {error}");
+                }
             }
         }
     }

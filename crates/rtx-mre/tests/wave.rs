@@ -8,6 +8,8 @@ use rtx_mre::harmonic::TimeSign;
 use rtx_mre::inversion::{AhiOptions, Stencil, ahi};
 use rtx_mre::io::{read_array, write_npz};
 use rtx_mre::mask::{AutoMask, count};
+use rtx_mre::metrics::{Truth, compare};
+use rtx_mre::simulate::{Preset, simulate};
 use rtx_mre::wave::MaskSource;
 use rtx_mre::{LoadOptions, Modulus, MreError, WaveField};
 
@@ -363,4 +365,31 @@ fn modulus_files_have_the_documented_layout() {
         ..options("freq,x,y")
     };
     assert_eq!(WaveField::load(&out, &again).unwrap().u, wave.u);
+}
+
+#[test]
+fn a_simulated_phantom_is_read_with_its_truth() {
+    let phantom = simulate(&Preset::Homogeneous.config(), |_| {}).unwrap();
+    let folder = Folder::new();
+    let path = folder.0.path().join("wave.npz");
+    phantom.write_npz(&path).unwrap();
+    let given = LoadOptions {
+        freq: None,
+        spacing: None,
+        ..options("freq,x,y")
+    };
+    let wave = WaveField::load(&path, &given).unwrap();
+    let truth = Truth::load(&path).unwrap().unwrap();
+    assert_eq!(count(&wave.mask), truth.region.len());
+    let modulus = ahi(
+        &wave,
+        AhiOptions {
+            smoothing: 0.0,
+            ..AhiOptions::default()
+        },
+    )
+    .unwrap();
+    modulus.check_loss_sign(given.time_sign).unwrap();
+    let out = compare(&modulus, &truth).unwrap();
+    assert!(out.regions[0].rel_mad_percent < 2.0, "{out:?}");
 }

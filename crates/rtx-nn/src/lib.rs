@@ -1,1 +1,5 @@
-//! Modules, optimizers, schedules, checkpoints and the trainer of RustyTorch++
+//! Modules, initializers, losses, optimizers, learning-rate schedules, checkpoints and the trainer.
+
+mod module;
+
+pub use module::Module;

@@ -1,1 +1,90 @@
-//! Buffers, the backend trait and the compile cache of RustyTorch++
+//! What every backend provides, and the cache of compiled programs.
+//!
+//! The runtime knows buffers and programs, but neither the meaning of an operation nor any device.
+
+mod cache;
+
+pub use cache::ProgramCache;
+
+use rtx_ir::eval::HostArray;
+use rtx_ir::{Graph, Value};
+use std::sync::Arc;
+
+/// What can go wrong when a program is compiled or run.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// A mistake in the graph.
+    #[error(transparent)]
+    Graph(#[from] rtx_ir::Error),
+    /// The device refused.
+    #[error("{device}: {message}")]
+    Device {
+        /// Name of the device.
+        device: String,
+        /// What it refused, and what to do.
+        message: String,
+    },
+}
+
+/// Result of the runtime.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a compiled program does, in numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProgramStats {
+    /// Kernels started per run.
+    pub kernels: usize,
+    /// Buffers of the memory plan.
+    pub buffers: usize,
+    /// Bytes of the memory plan, without inputs (per row where rows are run-time).
+    pub bytes: usize,
+    /// Floating-point operations that do not depend on run-time rows.
+    pub flops: f64,
+    /// Floating-point operations per row of each domain.
+    pub flops_per_row: Vec<(String, f64)>,
+}
+
+/// A program compiled for one device. One instance may be run by several threads.
+pub trait Executable: Send + Sync {
+    /// Runs once. `inputs` are those of the graph it was compiled from, in order.
+    ///
+    /// # Errors
+    /// An input of another type or shape, or the device's refusal.
+    fn run(&self, inputs: &[Value]) -> Result<Vec<Value>>;
+
+    /// Runs `steps` times; before each next run, input `carry[k].0` becomes output `carry[k].1`.
+    /// Carried inputs are donated: their buffers may be overwritten if nobody else holds them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    fn run_steps(
+        &self,
+        inputs: Vec<Value>,
+        carry: &[(usize, usize)],
+        steps: usize,
+    ) -> Result<Vec<Value>>;
+
+    /// A readable listing: kernels, buffers, bytes, flops.
+    fn listing(&self) -> String;
+
+    /// The listing in numbers.
+    fn stats(&self) -> ProgramStats;
+}
+
+/// A device that compiles and runs programs.
+pub trait Backend: Send + Sync {
+    /// Name for people, such as "cpu".
+    fn name(&self) -> &str;
+
+    /// Copies an array to the device.
+    ///
+    /// # Errors
+    /// The device's refusal (out of memory).
+    fn upload(&self, array: &HostArray) -> Result<Value>;
+
+    /// Compiles a graph.
+    ///
+    /// # Errors
+    /// A mistake in the graph, or an operation the backend has no code for.
+    fn compile(&self, graph: &Graph) -> Result<Arc<dyn Executable>>;
+}

@@ -67,7 +67,7 @@ pub(super) fn draw(grid: &PanelGrid) -> Result<Canvas> {
             draw_bar(
                 &mut canvas,
                 panel,
-                (at.0 + layout.map.0 + GAP, at.1),
+                (at.0 + layout.map.0 + layout.bar_gap, at.1),
                 bar_height,
             )?;
         }
@@ -156,6 +156,7 @@ impl Layout {
             width,
             height,
             row_label_x,
+            bar_gap,
         })
     }
 }

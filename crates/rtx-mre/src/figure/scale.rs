@@ -32,7 +32,7 @@ pub(super) fn labels(ticks: &[f64]) -> Vec<String> {
     if size == 0.0 {
         return vec!["0".into(); ticks.len()];
     }
-    if size >= 1e5 || size < 1e-3 {
+    if !(1e-3..1e5).contains(&size) {
         let exponential = |t: &f64| {
             if *t == 0.0 {
                 "0".into()

@@ -83,6 +83,14 @@ impl<'p> ArrayFile<'p> {
     /// (HDF5) are recognised and refused with the way out.
     pub fn open(path: &'p Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| MreError::io("read", path, e))?;
+        Self::from_bytes(path, bytes)
+    }
+
+    /// Recognises the format of a file's content; `path` only serves messages.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(path: &'p Path, bytes: Vec<u8>) -> Result<Self> {
         let format = recognise(path, &bytes)?;
         Ok(Self {
             path,

@@ -1,0 +1,61 @@
+//! Evaluation of pending tensors through the device's program cache.
+
+use crate::{Device, Result, Tensor};
+use rtx_ir::eval::HostArray;
+use rtx_ir::{Graph, Node, Source, Value};
+
+/// Evaluates tensors together, sharing the work they have in common.
+///
+/// # Errors
+/// A mistake on the way to one of them, or the device's refusal.
+pub fn eval(tensors: &[&Tensor]) -> Result<()> {
+    for t in tensors {
+        t.check()?;
+    }
+    let pending: Vec<&Tensor> = tensors
+        .iter()
+        .copied()
+        .filter(|t| t.node().value().is_none())
+        .collect();
+    let Some(first) = pending.first() else {
+        return Ok(());
+    };
+    let nodes: Vec<Node> = pending.iter().map(|t| t.node().clone()).collect();
+    let graph = Graph::from_nodes(&nodes, true)?;
+    let device = first.device();
+    let program = device.cache().get(device.backend(), &graph)?;
+    let inputs = captured(&graph, device)?;
+    let inputs: Vec<Value> = inputs.into_iter().flatten().collect();
+    if inputs.len() != graph.inputs.len() {
+        let message = "a program input was read outside the program".to_string();
+        return Err(rtx_ir::Error::Input { slot: 0, message }.into());
+    }
+    for (node, value) in nodes.iter().zip(program.run(&inputs)?) {
+        node.set_value(value);
+    }
+    Ok(())
+}
+
+/// Values of the graph's inputs that the graph itself knows.
+pub(crate) fn captured(graph: &Graph, device: &Device) -> Result<Vec<Option<Value>>> {
+    graph
+        .inputs
+        .iter()
+        .map(|i| {
+            Ok(match &i.source {
+                Source::Captured(v) => Some(v.clone()),
+                Source::Scalar(v) => Some(device.backend().upload(&HostArray::new(
+                    i.dtype,
+                    &[],
+                    vec![*v],
+                ))?),
+                Source::Slot(_) => None,
+            })
+        })
+        .collect()
+}
+
+/// Programs compiled by reads on this device so far; for tests that count compilations.
+pub fn compilations(device: &Device) -> u64 {
+    device.cache().compilations()
+}
