@@ -1,0 +1,273 @@
+//! Reading and writing arrays: MATLAB v5 `.mat`, NumPy `.npy` and `.npz`.
+//!
+//! The format is told from the first bytes of a file, never from its name. The readers treat a
+//! file as untrusted: they check every length against the bytes that are really there before they
+//! allocate, and damage is reported with its byte offset.
+
+mod bytes;
+mod mat5;
+mod npy;
+mod npz;
+mod write;
+
+use std::path::Path;
+
+use ndarray::ArrayD;
+use num_complex::Complex64;
+
+pub use write::{NpzArray, write_atomic, write_npz};
+
+use crate::error::{MreError, Result, Shape};
+use bytes::Damage;
+
+/// Name given to the array of an `.npy` file, which carries none.
+pub const NPY_NAME: &str = "array";
+
+/// What a file says about one of its variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariableInfo {
+    /// Name in the file.
+    pub name: String,
+    /// Extent per axis, in the file's order of axes.
+    pub shape: Vec<usize>,
+    /// Element type in the file's own words, such as `double` or `complex128`.
+    pub dtype: String,
+    /// Whether [`read_array`] can read it; a cell array or a string, say, cannot.
+    pub numeric: bool,
+}
+
+/// A numeric array with its name; real data have a zero imaginary part.
+#[derive(Debug, Clone)]
+pub struct NamedArray {
+    /// Name in the file ([`NPY_NAME`] for `.npy`).
+    pub name: String,
+    /// The values, in the file's order of axes (any memory order).
+    pub data: ArrayD<Complex64>,
+    /// Whether the file stores complex numbers.
+    pub is_complex: bool,
+    /// Element type in the file's own words.
+    pub dtype: String,
+}
+
+/// A file read into memory, with its format recognised.
+///
+/// Keeps the (still compressed) bytes, so that several arrays can be taken from one reading.
+pub struct ArrayFile<'p> {
+    path: &'p Path,
+    bytes: Vec<u8>,
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Mat5,
+    Npy,
+    Npz,
+}
+
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mat5 => "MATLAB v5",
+            Self::Npy => ".npy",
+            Self::Npz => ".npz",
+        }
+    }
+}
+
+impl<'p> ArrayFile<'p> {
+    /// Reads a file and recognises its format.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is empty, or is none of the three formats; MATLAB v7.3 files
+    /// (HDF5) are recognised and refused with the way out.
+    pub fn open(path: &'p Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| MreError::io("read", path, e))?;
+        Self::from_bytes(path, bytes)
+    }
+
+    /// Recognises the format of a file's content; `path` only serves messages.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(path: &'p Path, bytes: Vec<u8>) -> Result<Self> {
+        let format = recognise(path, &bytes)?;
+        Ok(Self {
+            path,
+            bytes,
+            format,
+        })
+    }
+
+    /// Lists the variables, numeric or not, in the file's order.
+    ///
+    /// # Errors
+    /// [`MreError::Malformed`] when the file is damaged.
+    pub fn variables(&self) -> Result<Vec<VariableInfo>> {
+        match self.format {
+            Format::Mat5 => mat5::list(&self.bytes),
+            Format::Npy => npy::info(NPY_NAME, &self.bytes).map(|info| vec![info]),
+            Format::Npz => npz::list(&self.bytes),
+        }
+        .map_err(|damage| self.malformed(damage))
+    }
+
+    /// Whether a variable of this name is present.
+    ///
+    /// # Errors
+    /// As [`variables`](Self::variables).
+    pub fn contains(&self, name: &str) -> Result<bool> {
+        Ok(self.variables()?.iter().any(|v| v.name == name))
+    }
+
+    /// Whether the file may carry arrays beside the wave field by name (`freq`, `spacing`).
+    pub fn is_npz(&self) -> bool {
+        self.format == Format::Npz
+    }
+
+    /// Reads a variable, or the only numeric one when `name` is `None`.
+    ///
+    /// # Errors
+    /// [`MreError::VariableNotNamed`] or [`MreError::NoSuchVariable`] with the list of what is
+    /// there; [`MreError::Unsupported`] for strings, cells and structures;
+    /// [`MreError::Malformed`] when the file is damaged.
+    pub fn read(&self, name: Option<&str>) -> Result<NamedArray> {
+        let variables = self.variables()?;
+        let info = self.select(&variables, name)?;
+        if !info.numeric {
+            return Err(MreError::Unsupported {
+                path: self.path.to_owned(),
+                what: format!("variable `{}` of type {}", info.name, info.dtype),
+                hint: "name a numeric array with --var".into(),
+            });
+        }
+        match self.format {
+            Format::Mat5 => mat5::read(&self.bytes, &info.name),
+            Format::Npy => npy::decode(&self.bytes),
+            Format::Npz => npz::read(&self.bytes, &info.name),
+        }
+        .map(|(data, is_complex)| NamedArray {
+            name: info.name.clone(),
+            data,
+            is_complex,
+            dtype: info.dtype.clone(),
+        })
+        .map_err(|damage| self.malformed(damage))
+    }
+
+    fn select<'v>(
+        &self,
+        variables: &'v [VariableInfo],
+        name: Option<&str>,
+    ) -> Result<&'v VariableInfo> {
+        let path = self.path.to_owned();
+        if let Some(asked) = name {
+            return variables.iter().find(|v| v.name == asked).ok_or_else(|| {
+                MreError::NoSuchVariable {
+                    path,
+                    asked: asked.into(),
+                    candidates: describe(variables),
+                }
+            });
+        }
+        let mut numeric = variables.iter().filter(|v| v.numeric);
+        match (numeric.next(), numeric.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(_), Some(_)) => Err(MreError::VariableNotNamed {
+                path,
+                candidates: describe(variables),
+            }),
+            (None, _) => Err(MreError::Unsupported {
+                path,
+                what: format!("an array (the file holds {})", describe(variables)),
+                hint: "a numeric array is needed".into(),
+            }),
+        }
+    }
+
+    fn malformed(&self, damage: Damage) -> MreError {
+        MreError::Malformed {
+            path: self.path.to_owned(),
+            format: self.format.name(),
+            offset: damage.offset,
+            problem: damage.problem,
+        }
+    }
+}
+
+/// Lists the variables of a file; see [`ArrayFile::variables`].
+///
+/// # Errors
+/// As [`ArrayFile::open`] and [`ArrayFile::variables`].
+pub fn list_variables(path: &Path) -> Result<Vec<VariableInfo>> {
+    ArrayFile::open(path)?.variables()
+}
+
+/// Reads one array of a file; see [`ArrayFile::read`].
+///
+/// # Errors
+/// As [`ArrayFile::open`] and [`ArrayFile::read`].
+pub fn read_array(path: &Path, name: Option<&str>) -> Result<NamedArray> {
+    ArrayFile::open(path)?.read(name)
+}
+
+fn describe(variables: &[VariableInfo]) -> String {
+    if variables.is_empty() {
+        return "no variables".into();
+    }
+    let item = |v: &VariableInfo| format!("{} {} {}", v.name, Shape::new(&v.shape), v.dtype);
+    variables.iter().map(item).collect::<Vec<_>>().join(", ")
+}
+
+fn recognise(path: &Path, bytes: &[u8]) -> Result<Format> {
+    const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+    let unsupported = |what: String, hint: &str| MreError::Unsupported {
+        path: path.to_owned(),
+        what,
+        hint: hint.into(),
+    };
+    // MATLAB puts 512 bytes of its own before the HDF5 signature.
+    if bytes.starts_with(HDF5)
+        || bytes.get(512..).is_some_and(|rest| rest.starts_with(HDF5))
+        || bytes.starts_with(b"MATLAB 7.3")
+    {
+        return Err(unsupported(
+            "the HDF5 format (MATLAB v7.3)".into(),
+            "save the variable with save(..., '-v7'), or as .npy or .npz",
+        ));
+    }
+    if bytes.starts_with(npy::MAGIC) {
+        return Ok(Format::Npy);
+    }
+    if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
+        return Ok(Format::Npz);
+    }
+    if matches!(bytes.get(126..128), Some(b"IM" | b"MI")) {
+        return Ok(Format::Mat5);
+    }
+    if bytes.starts_with(b"MATLAB 5.0") {
+        return Err(MreError::Malformed {
+            path: path.to_owned(),
+            format: Format::Mat5.name(),
+            offset: bytes.len().min(126) as u64,
+            problem: format!(
+                "the 128-byte header ends without its byte-order mark ({} bytes in the file)",
+                bytes.len()
+            ),
+        });
+    }
+    let what = if bytes.is_empty() {
+        "anything: the file is empty".into()
+    } else {
+        let start: String = bytes
+            .iter()
+            .take(8)
+            .map(|b| b.escape_ascii().to_string())
+            .collect();
+        format!("the format that starts with `{start}`")
+    };
+    Err(unsupported(
+        what,
+        "a MATLAB .mat file (v5 to v7), .npy or .npz is needed",
+    ))
+}

@@ -1,0 +1,426 @@
+//! From a file and what the user says about it to a [`WaveField`].
+
+use std::path::Path;
+
+use ndarray::{Array3, Array5, ArrayD, Axis as NdAxis};
+use num_complex::Complex64;
+
+use super::{LoadOptions, MaskSource, Provenance, WaveField};
+use crate::axes::{Axis, AxisOrder, Component, ComponentSelection, example_axes};
+use crate::error::{MreError, Result, Shape};
+use crate::harmonic::{Harmonics, harmonics};
+use crate::io::{ArrayFile, NamedArray};
+use crate::mask;
+
+/// See [`WaveField::load`].
+pub(super) fn load(path: &Path, options: &LoadOptions) -> Result<WaveField> {
+    Loader {
+        path,
+        file: ArrayFile::open(path)?,
+        options,
+    }
+    .load()
+}
+
+/// One reading of a file with its options.
+struct Loader<'a> {
+    path: &'a Path,
+    file: ArrayFile<'a>,
+    options: &'a LoadOptions,
+}
+
+impl Loader<'_> {
+    fn load(&self) -> Result<WaveField> {
+        let variable = self.options.variable.as_deref();
+        let array = self.file.read(variable)?;
+        let axes = self
+            .options
+            .axes
+            .clone()
+            .ok_or_else(|| MreError::AxesMissing {
+                variable: array.name.clone(),
+                shape: Shape::new(array.data.shape()),
+                rank: array.data.ndim(),
+                example: example_axes(array.data.ndim(), array.is_complex).into(),
+            })?;
+        let NamedArray {
+            name,
+            data,
+            is_complex,
+            ..
+        } = array;
+        let shape = data.shape().to_vec();
+        let data = axes.canonical(&name, data)?;
+        if data.is_empty() {
+            return Err(self.bad(&name, format!("the array is empty: {}", Shape::new(&shape))));
+        }
+
+        let (freq, freq_from) = self.frequencies(&name, &axes, data.len_of(NdAxis(0)))?;
+        let (spacing, spacing_from) = self.spacing(data.len_of(NdAxis(5)))?;
+        let components = self.components(&axes, data.len_of(NdAxis(1)))?;
+        let has_phase = axes.has(Axis::Phase);
+        let (positions, parts) = components;
+        let data = data.select(NdAxis(1), &positions);
+        let Harmonics {
+            first: mut u,
+            mut second,
+        } = if has_phase {
+            if is_complex && data.iter().any(|v| v.im != 0.0) {
+                return Err(self.bad(
+                    &name,
+                    "the array is complex and has a phase axis; displacement over the phase \
+                     offsets is real. Take the unwrapped phase of a complex signal first; leave \
+                     `phase` out of --axes if the array is the harmonic",
+                ));
+            }
+            harmonics(data.view(), &name, self.options.time_sign)?
+        } else {
+            if !is_complex {
+                return Err(self.bad(
+                    &name,
+                    format!(
+                        "the array is real and --axes {axes} names no phase axis; a wave field is \
+                         either real with a `phase` axis or a complex harmonic"
+                    ),
+                ));
+            }
+            let sign = self.options.time_sign;
+            let first = data.index_axis(NdAxis(2), 0).mapv(|v| sign.to_plus(v));
+            Harmonics {
+                first,
+                second: None,
+            }
+        };
+        for harmonic in [Some(&mut u), second.as_mut()].into_iter().flatten() {
+            for (c, part) in parts.iter().enumerate() {
+                harmonic
+                    .index_axis_mut(NdAxis(1), c)
+                    .mapv_inplace(|v| v * part.sign);
+            }
+        }
+
+        self.refuse_zero_components(&name, &u, &freq, &parts)?;
+        let (mask, mask_from) = self.mask(&axes, &u)?;
+        let mask = mask::erode(&mask, self.options.erode);
+        let mask_pixels = mask::count(&mask);
+        if mask_pixels == 0 {
+            return Err(self.bad(
+                &name,
+                format!(
+                    "the mask ({mask_from}, {} layers eroded) is empty",
+                    self.options.erode
+                ),
+            ));
+        }
+        self.refuse_nan(&name, &u, &mask)?;
+        u.mapv_inplace(|v| if v.is_finite() { v } else { Complex64::ZERO });
+        let noise = (0..freq.len()).map(|f| noise_over_signal(&u, second.as_ref(), &mask, f));
+
+        Ok(WaveField {
+            noise: noise.collect(),
+            provenance: Provenance {
+                file: self.path.to_owned(),
+                variable: name,
+                shape,
+                axes: axes.to_string(),
+                time_sign: self.options.time_sign.symbol(),
+                phase_offsets: has_phase.then(|| data.len_of(NdAxis(2))),
+                components: parts.iter().map(Component::label).collect(),
+                spacing_from,
+                freq_from,
+                mask_from,
+                mask_pixels,
+                warnings: Vec::new(),
+            },
+            u,
+            freq,
+            components: parts,
+            spacing,
+            mask,
+        })
+    }
+
+    fn bad(&self, variable: &str, problem: impl Into<String>) -> MreError {
+        MreError::BadData {
+            path: self.path.to_owned(),
+            variable: variable.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// The real values of an array that an `.npz` carries beside the wave field.
+    fn companion(&self, name: &str) -> Result<Option<Vec<f64>>> {
+        if !self.file.is_npz() || !self.file.contains(name)? {
+            return Ok(None);
+        }
+        Ok(Some(
+            self.file
+                .read(Some(name))?
+                .data
+                .iter()
+                .map(|v| v.re)
+                .collect(),
+        ))
+    }
+
+    fn frequencies(
+        &self,
+        variable: &str,
+        axes: &AxisOrder,
+        extent: usize,
+    ) -> Result<(Vec<f64>, String)> {
+        let (freq, from) = match &self.options.freq {
+            Some(freq) => (freq.clone(), "option"),
+            None => match self.companion("freq")? {
+                Some(freq) => (freq, "file"),
+                None => {
+                    return Err(MreError::Missing {
+                        what: "the vibration frequency",
+                        path: self.path.to_owned(),
+                        why: format!(
+                            "G scales with its square, and the file has no array `freq`; \
+                             `{variable}` holds {extent} ({})",
+                            if axes.has(Axis::Freq) {
+                                "its freq axis"
+                            } else {
+                                "no freq axis"
+                            }
+                        ),
+                        option: "--freq, in Hz, one per frequency, for example --freq 30,40,50",
+                    });
+                }
+            },
+        };
+        let list = || {
+            freq.iter()
+                .map(f64::to_string)
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        if freq.len() != extent {
+            return Err(MreError::option(
+                "--freq",
+                list(),
+                format!(
+                    "{} frequencies ({from}) for `{variable}`, which holds {extent} along its freq \
+                     axis",
+                    freq.len()
+                ),
+            ));
+        }
+        if !freq.iter().all(|f| f.is_finite() && *f > 0.0) {
+            return Err(MreError::option(
+                "--freq",
+                list(),
+                "frequencies must be positive",
+            ));
+        }
+        Ok((freq, from.into()))
+    }
+
+    fn spacing(&self, slices: usize) -> Result<([f64; 3], String)> {
+        let (spacing, from) = match self.options.spacing {
+            Some(spacing) => (spacing, "option"),
+            None => match self.companion("spacing")?.as_deref() {
+                Some(&[all]) => ([all; 3], "file"),
+                Some(&[x, y]) => ([x, y, x], "file"),
+                Some(&[x, y, z]) => ([x, y, z], "file"),
+                Some(other) => {
+                    return Err(self.bad(
+                        "spacing",
+                        format!(
+                            "{} numbers; one, or one per spatial axis, is due",
+                            other.len()
+                        ),
+                    ));
+                }
+                None => {
+                    return Err(MreError::Missing {
+                        what: "the voxel size",
+                        path: self.path.to_owned(),
+                        why: "the file does not carry it, and the modulus scales with its square \
+                              (a voxel size 10 % too large makes G 21 % too large), so it is not \
+                              guessed; it stands in the protocol or the DICOM header (Pixel \
+                              Spacing)"
+                            .into(),
+                        option: "--spacing-mm, in millimetres, for example --spacing-mm 1.5",
+                    });
+                }
+            },
+        };
+        let used = if slices > 1 { 3 } else { 2 };
+        if !spacing[..used].iter().all(|h| h.is_finite() && *h > 0.0) {
+            return Err(MreError::option(
+                "--spacing-mm",
+                format!("{:?} (m, {from})", &spacing[..used]),
+                "the voxel size must be positive",
+            ));
+        }
+        Ok((spacing, from.into()))
+    }
+
+    fn components(&self, axes: &AxisOrder, extent: usize) -> Result<(Vec<usize>, Vec<Component>)> {
+        let selection = match &self.options.components {
+            Some(selection) => selection.clone(),
+            None => ComponentSelection::all(extent),
+        };
+        let positions = selection.positions(extent, axes.has(Axis::Dir))?;
+        Ok((positions, selection.parts().to_vec()))
+    }
+
+    fn refuse_zero_components(
+        &self,
+        variable: &str,
+        u: &Array5<Complex64>,
+        freq: &[f64],
+        parts: &[Component],
+    ) -> Result<()> {
+        let is_zero = |f: usize, c: usize| {
+            let field = u.index_axis(NdAxis(0), f);
+            field
+                .index_axis(NdAxis(0), c)
+                .iter()
+                .all(|v| *v == Complex64::ZERO)
+        };
+        for (c, part) in parts.iter().enumerate() {
+            let zero: Vec<usize> = (0..freq.len()).filter(|&f| is_zero(f, c)).collect();
+            if zero.is_empty() {
+                continue;
+            }
+            let at = if zero.len() == freq.len() {
+                "at every frequency".to_string()
+            } else {
+                let list: Vec<_> = zero.iter().map(|&f| freq[f].to_string()).collect();
+                format!("at {} Hz", list.join(", "))
+            };
+            let alive: Vec<_> = (0..parts.len())
+                .filter(|&c| !(0..freq.len()).any(|f| is_zero(f, c)))
+                .map(|c| parts[c].label())
+                .collect();
+            let advice = if alive.is_empty() {
+                "no component holds a wave at every frequency".into()
+            } else {
+                format!("leave it out with --components {}", alive.join(","))
+            };
+            return Err(self.bad(
+                variable,
+                format!(
+                    "the first harmonic of component {} is zero {at}; {advice}",
+                    part.label()
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn mask(&self, axes: &AxisOrder, u: &Array5<Complex64>) -> Result<(Array3<bool>, String)> {
+        let (_, _, nx, ny, nz) = u.dim();
+        match &self.options.mask {
+            MaskSource::All => Ok((Array3::from_elem((nx, ny, nz), true), "all pixels".into())),
+            MaskSource::Auto(rule) => {
+                let amplitude = u
+                    .mapv(|v| v.norm_sqr())
+                    .sum_axis(NdAxis(0))
+                    .sum_axis(NdAxis(0))
+                    .mapv(f64::sqrt);
+                Ok((
+                    rule.apply(amplitude.view()),
+                    "automatic, from the amplitude".into(),
+                ))
+            }
+            MaskSource::Array { file, variable } => {
+                let opened;
+                let (path, source) = match file {
+                    Some(path) => {
+                        opened = ArrayFile::open(path)?;
+                        (path.as_path(), &opened)
+                    }
+                    None => (self.path, &self.file),
+                };
+                let array = source.read(variable.as_deref())?;
+                let mask = place_mask(axes, array.data, &array.name)?;
+                if mask.dim() != (nx, ny, nz) {
+                    return Err(MreError::BadData {
+                        path: path.to_owned(),
+                        variable: array.name,
+                        problem: format!(
+                            "the mask is {} along x, y, slice, but the data are {}",
+                            Shape::new(mask.shape()),
+                            Shape::new(&[nx, ny, nz])
+                        ),
+                    });
+                }
+                Ok((
+                    mask,
+                    format!("array `{}` of `{}`", array.name, path.display()),
+                ))
+            }
+        }
+    }
+
+    /// NaN within the mask would poison a whole neighbourhood of every map.
+    fn refuse_nan(&self, variable: &str, u: &Array5<Complex64>, mask: &Array3<bool>) -> Result<()> {
+        let mut found = 0;
+        let mut first = None;
+        for ((x, y, z), _) in mask.indexed_iter().filter(|&(_, &inside)| inside) {
+            let (nf, nc, ..) = u.dim();
+            let finite = (0..nf).all(|f| (0..nc).all(|c| u[[f, c, x, y, z]].is_finite()));
+            if !finite {
+                found += 1;
+                first.get_or_insert((x, y, z));
+            }
+        }
+        match first {
+            None => Ok(()),
+            Some((x, y, z)) => Err(self.bad(
+                variable,
+                format!(
+                    "{found} of the {} pixels of the mask are NaN or infinite, the first at x {x}, \
+                     y {y}, slice {z} (from 0); exclude them with a mask array, or repair the data",
+                    mask::count(mask)
+                ),
+            )),
+        }
+    }
+}
+
+/// Brings a mask array into `[x, y, z]`; a 2-D mask serves data of one slice.
+fn place_mask(axes: &AxisOrder, data: ArrayD<Complex64>, name: &str) -> Result<Array3<bool>> {
+    let spatial = axes.spatial();
+    let data = if data.ndim() == 2 && axes.has(Axis::Z) {
+        let z_at = spatial
+            .to_string()
+            .split(',')
+            .position(|a| a == "slice")
+            .unwrap_or(2);
+        data.insert_axis(NdAxis(z_at))
+    } else {
+        data
+    };
+    let canonical = spatial.canonical(name, data)?;
+    let volume = canonical.index_axis(NdAxis(0), 0);
+    let volume = volume.index_axis(NdAxis(0), 0);
+    let volume = volume.index_axis(NdAxis(0), 0);
+    Ok(volume.mapv(|v| v.is_finite() && v != Complex64::ZERO))
+}
+
+fn noise_over_signal(
+    first: &Array5<Complex64>,
+    second: Option<&Array5<Complex64>>,
+    mask: &Array3<bool>,
+    f: usize,
+) -> Option<f64> {
+    let energy = |field: &Array5<Complex64>| -> f64 {
+        let (_, nc, ..) = field.dim();
+        let inside = mask.indexed_iter().filter(|&(_, &inside)| inside);
+        inside
+            .map(|((x, y, z), _)| {
+                (0..nc)
+                    .map(|c| field[[f, c, x, y, z]].norm_sqr())
+                    .sum::<f64>()
+            })
+            .sum()
+    };
+    let ratio = (energy(second?) / energy(first)).sqrt();
+    ratio.is_finite().then_some(ratio)
+}
