@@ -172,6 +172,24 @@ pub fn substitute(outputs: &[Node], map: &HashMap<u64, Node>) -> Vec<Node> {
         .collect()
 }
 
+/// Requests whose fields need no other request. The derivative of a formula that itself has derivatives
+/// in it (the divergence of a flux) waits for the next round, when those are ordinary values.
+fn innermost_requests(outputs: &[Node]) -> Vec<Node> {
+    let mut pending = HashSet::new();
+    let mut innermost = Vec::new();
+    for n in Node::topological(outputs) {
+        let request = matches!(n.op(), Op::Derivative(_)) && n.value().is_none();
+        let nested = n.inputs().iter().any(|i| pending.contains(&i.id()));
+        if request && !nested {
+            innermost.push(n.clone());
+        }
+        if request || nested {
+            pending.insert(n.id());
+        }
+    }
+    innermost
+}
+
 /// Replaces every derivative request that `outputs` need by the channels of one jet per coordinate array.
 ///
 /// # Errors
@@ -179,10 +197,7 @@ pub fn substitute(outputs: &[Node], map: &HashMap<u64, Node>) -> Vec<Node> {
 pub fn resolve_requests(outputs: &[Node]) -> Result<Vec<Node>> {
     let mut outputs = outputs.to_vec();
     loop {
-        let requests: Vec<Node> = Node::topological(&outputs)
-            .into_iter()
-            .filter(|n| matches!(n.op(), Op::Derivative(_)) && n.value().is_none())
-            .collect();
+        let requests = innermost_requests(&outputs);
         if requests.is_empty() {
             return Ok(outputs);
         }
