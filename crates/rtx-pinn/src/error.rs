@@ -1,7 +1,7 @@
 //! Errors of physics-informed problems.
 
 /// What can be wrong with a problem.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum PinnError {
     /// A field that the problem does not have.
     #[error("there is no field '{asked}'; the problem has the fields {known:?}")]
@@ -144,9 +144,42 @@ pub enum PinnError {
         /// Rule.
         rule: &'static str,
     },
+    /// Per-point data that the point set of a term does not carry.
+    #[error("the points of this term carry no data '{asked}'; they carry {known:?}; attach it with PointSet::with_data")]
+    UnknownData {
+        /// Name asked for.
+        asked: String,
+        /// Names that exist.
+        known: Vec<String>,
+    },
+    /// A problem that cannot be trained.
+    #[error("the problem has no {what}; {hint}")]
+    Incomplete {
+        /// Fields or terms.
+        what: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// The optimizer, the trainer or a checkpoint.
+    #[error(transparent)]
+    Training(rtx_nn::NnError),
     /// A mistake in a formula, or a refusal of the device.
     #[error(transparent)]
     Tensor(#[from] rtx_tensor::Error),
+}
+
+impl From<rtx_nn::NnError> for PinnError {
+    fn from(e: rtx_nn::NnError) -> Self {
+        match e {
+            rtx_nn::NnError::Tensor(t) => PinnError::Tensor(t),
+            // Errors of this crate come back from inside a loss as they went in.
+            rtx_nn::NnError::Loss(inner) => match inner.downcast::<PinnError>() {
+                Ok(own) => *own,
+                Err(other) => PinnError::Training(rtx_nn::NnError::Loss(other)),
+            },
+            other => PinnError::Training(other),
+        }
+    }
 }
 
 /// Result of this crate.

@@ -1,22 +1,45 @@
-//! Physics-informed networks: fields, differential operators, geometry, constraints.
+//! Physics-informed networks: fields, differential operators, geometry and constraints.
 
+mod bandwidth;
 mod complex;
+mod condition;
 mod error;
 mod field;
+mod fields;
 mod frame;
 mod geometry;
+mod model;
+mod network;
+mod observe;
 mod operators;
 mod points;
+mod pointset;
+mod predict;
+mod problem;
 mod sampling;
+mod scaling;
+mod term;
+mod trainer;
 mod vector;
 
+pub use bandwidth::required_bandwidth;
 pub use complex::{ComplexField, ComplexVector};
 pub use error::{PinnError, Result};
 pub use field::Field;
+pub use fields::Fields;
 pub use frame::Frame;
 pub use geometry::{Cuboid, Edge, Face, Geometry, Interval, Mask, Rectangle};
+pub use model::Model;
+pub use network::Network;
 pub use num_complex::Complex64;
+pub use observe::Observations;
 pub use operators::{ComplexOperand, Operand};
 pub use points::Points;
+pub use pointset::{Place, PointSet};
+pub use predict::Prediction;
+pub use problem::Problem;
 pub use sampling::Sampling;
+pub use scaling::Scaling;
+pub use term::{IntoTarget, Residual, Target};
+pub use trainer::PinnTrainer;
 pub use vector::VectorField;
