@@ -8,12 +8,7 @@ use std::sync::Arc;
 
 impl Problem {
     /// `u = target` at a place. The term is named `u.dirichlet.<place>`.
-    pub fn dirichlet(
-        self,
-        field: &str,
-        place: impl Into<Place>,
-        target: impl IntoTarget,
-    ) -> Self {
+    pub fn dirichlet(self, field: &str, place: impl Into<Place>, target: impl IntoTarget) -> Self {
         self.condition(field, "dirichlet", place.into(), target, |f, name| {
             Ok(f.get(name))
         })
@@ -146,11 +141,9 @@ impl Problem {
             });
         };
         let leaves = Tree::leaves(net);
-        let (dtype, device) = leaves
-            .first()
-            .map_or((DType::F32, Device::cpu()), |t| {
-                (t.dtype(), t.device().clone())
-            });
+        let (dtype, device) = leaves.first().map_or((DType::F32, Device::cpu()), |t| {
+            (t.dtype(), t.device().clone())
+        });
         let axes = self.rules.centre.len();
         let root = Tensor::full([1, axes], 0.0, dtype, &device);
         let value = rule.apply(net, &self.rules.frame(&root));

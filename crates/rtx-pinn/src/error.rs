@@ -145,7 +145,9 @@ pub enum PinnError {
         rule: &'static str,
     },
     /// Per-point data that the point set of a term does not carry.
-    #[error("the points of this term carry no data '{asked}'; they carry {known:?}; attach it with PointSet::with_data")]
+    #[error(
+        "the points of this term carry no data '{asked}'; they carry {known:?}; attach it with PointSet::with_data"
+    )]
     UnknownData {
         /// Name asked for.
         asked: String,

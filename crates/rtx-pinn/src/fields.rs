@@ -73,10 +73,7 @@ impl<'a> Fields<'a> {
     /// An unknown scalar by name, inside its range.
     #[track_caller]
     pub fn unknown(&self, name: &str) -> Tensor {
-        match (
-            self.model.unknowns.get(name),
-            self.rules.unknowns.get(name),
-        ) {
+        match (self.model.unknowns.get(name), self.rules.unknowns.get(name)) {
             (Some(raw), Some(map)) => map.apply(raw),
             _ => {
                 let known = self.model.unknowns.keys().cloned().collect();

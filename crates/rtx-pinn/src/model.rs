@@ -212,7 +212,10 @@ mod tests {
                 let raw = Tensor::scalar(raw, DType::F64, &Device::cpu());
                 map.apply(&raw).item().unwrap()
             };
-            assert!((at(map.inverse(initial)) - initial).abs() < 1e-12, "{map:?}");
+            assert!(
+                (at(map.inverse(initial)) - initial).abs() < 1e-12,
+                "{map:?}"
+            );
             for raw in [-20.0, -1.0, 0.0, 3.0, 20.0] {
                 let v = at(raw);
                 assert!(range.start <= v && v <= range.end, "{map:?} {raw} {v}");

@@ -56,7 +56,8 @@ impl Predictor {
         device: &Device,
     ) -> Result<Prediction> {
         if !self.0.contains_key(field) {
-            let program = Self::compile(&|f: &Fields<'_>| f.get(field), model, rules, dtype, device)?;
+            let program =
+                Self::compile(&|f: &Fields<'_>| f.get(field), model, rules, dtype, device)?;
             self.0.insert(field.into(), program);
         }
         match self.0.get(field) {
@@ -76,7 +77,8 @@ impl Predictor {
         device: &Device,
     ) -> Result<Program> {
         let axes = rules.centre.len();
-        let example = Tensor::from_f64(&vec![0.0; axes], [1, axes], dtype, device).rows("predict")?;
+        let example =
+            Tensor::from_f64(&vec![0.0; axes], [1, axes], dtype, device).rows("predict")?;
         let mistake = RefCell::new(None);
         let program = compile(
             |(): &(), (model, root): &(Model, Tensor)| {

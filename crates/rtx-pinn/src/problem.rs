@@ -228,11 +228,7 @@ impl Problem {
         place: impl Into<Place>,
         formula: impl Fn(&Fields<'_>) -> Tensor + Send + Sync + 'static,
     ) -> Self {
-        self.term(
-            name.into(),
-            place.into(),
-            Arc::new(move |f| Ok(formula(f))),
-        )
+        self.term(name.into(), place.into(), Arc::new(move |f| Ok(formula(f))))
     }
 
     /// Adds a term of any kind.

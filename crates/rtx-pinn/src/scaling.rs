@@ -88,10 +88,15 @@ fn nonzero(v: f64) -> f64 {
 fn extent(points: &Points) -> (Vec<f64>, Vec<f64>) {
     (0..points.dims())
         .map(|axis| {
-            let ends = points.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[l, u], x| {
-                [l.min(x[axis]), u.max(x[axis])]
-            });
-            (0.5 * (ends[0] + ends[1]), nonzero(0.5 * (ends[1] - ends[0])))
+            let ends = points
+                .iter()
+                .fold([f64::INFINITY, f64::NEG_INFINITY], |[l, u], x| {
+                    [l.min(x[axis]), u.max(x[axis])]
+                });
+            (
+                0.5 * (ends[0] + ends[1]),
+                nonzero(0.5 * (ends[1] - ends[0])),
+            )
         })
         .unzip()
 }
@@ -104,8 +109,14 @@ mod tests {
     fn scaled_values_have_mean_zero_and_spread_one() {
         let points = Points::new(2, vec![0.0, 5.0, 4.0, 5.0, 2.0, 5.0]).unwrap();
         let s = Scaling::of(&points, 1, &[1.0, 2.0, 6.0]).unwrap();
-        assert_eq!((s.centre.as_slice(), s.half_width.as_slice()), (&[2.0, 5.0][..], &[2.0, 1.0][..]));
-        let scaled: Vec<f64> = [1.0, 2.0, 6.0].iter().map(|v| (v - s.mean[0]) / s.spread[0]).collect();
+        assert_eq!(
+            (s.centre.as_slice(), s.half_width.as_slice()),
+            (&[2.0, 5.0][..], &[2.0, 1.0][..])
+        );
+        let scaled: Vec<f64> = [1.0, 2.0, 6.0]
+            .iter()
+            .map(|v| (v - s.mean[0]) / s.spread[0])
+            .collect();
         assert!(scaled.iter().sum::<f64>().abs() < 1e-12);
         assert!((scaled.iter().map(|v| v * v).sum::<f64>() - 3.0).abs() < 1e-12);
         assert_eq!(s.isotropic().half_width, [2.0, 2.0]);
@@ -118,6 +129,13 @@ mod tests {
         let s = Scaling::of_complex(&points, 1, &v).unwrap();
         assert_eq!(s.spread, [12.5f64.sqrt(); 2]);
         let bad = Scaling::of(&points, 1, &[1.0, f64::NAN]);
-        assert!(matches!(bad, Err(PinnError::NotFinite { count: 1, row: 1, .. })));
+        assert!(matches!(
+            bad,
+            Err(PinnError::NotFinite {
+                count: 1,
+                row: 1,
+                ..
+            })
+        ));
     }
 }

@@ -123,10 +123,7 @@ impl PinnTrainer {
         self
     }
 
-    fn with(
-        self,
-        f: impl FnOnce(Trainer<Model, Inputs>) -> Trainer<Model, Inputs>,
-    ) -> PinnTrainer {
+    fn with(self, f: impl FnOnce(Trainer<Model, Inputs>) -> Trainer<Model, Inputs>) -> PinnTrainer {
         PinnTrainer {
             trainer: f(self.trainer),
             ..self
@@ -214,9 +211,15 @@ impl PinnTrainer {
         formula: impl Fn(&Fields<'_>) -> Field,
     ) -> Result<Prediction> {
         let model = self.trainer.model();
-        let compiled =
-            Predictor::compile(&formula, model, &self.rules, self.dtype, &self.device)?;
-        Predictor::run(&compiled, model, &self.rules, points, self.dtype, &self.device)
+        let compiled = Predictor::compile(&formula, model, &self.rules, self.dtype, &self.device)?;
+        Predictor::run(
+            &compiled,
+            model,
+            &self.rules,
+            points,
+            self.dtype,
+            &self.device,
+        )
     }
 
     /// Writes the whole state of the training.
