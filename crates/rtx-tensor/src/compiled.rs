@@ -22,6 +22,7 @@ pub struct Compiled<S, I, O> {
     state: Leaves<S>,
     inputs: Leaves<I>,
     output: O,
+    structure: u64,
     marker: PhantomData<fn(S, I) -> O>,
 }
 
@@ -171,7 +172,15 @@ pub fn compile<S: Tree, I: Tree, O: Tree>(
         state: Leaves::of("state", state),
         inputs: Leaves::of("inputs", inputs),
         output,
+        structure: fnv1a(graph.structure().as_bytes()),
         marker: PhantomData,
+    })
+}
+
+/// 64-bit FNV-1a: the same number in every process and version of the standard library.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
+        (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
@@ -224,6 +233,12 @@ impl<S: Tree, I: Tree, O: Tree> Compiled<S, I, O> {
             None => t.clone(),
         });
         Ok((new_state, output))
+    }
+
+    /// A number that is equal for steps of equal structure: operations, constants, types and wiring, but
+    /// neither arrays nor row counts. It stays the same from run to run, so files can carry it.
+    pub fn structure_hash(&self) -> u64 {
+        self.structure
     }
 
     /// The program: kernels, buffers, bytes, flops.

@@ -30,7 +30,7 @@ pub use device::Device;
 pub use error::{Error, Result};
 pub use execute::{compilations, eval};
 pub use rtx_ir::jet::MultiIndex;
-pub use rtx_ir::{DType, Dim, Element, RowDomain, Shape};
+pub use rtx_ir::{DType, Dim, DotDims, Element, RandomKind, RowDomain, Shape};
 pub use rtx_runtime::ProgramStats;
 pub use tensor::Tensor;
 pub use transforms::{grad, jet, jvp, linearize, value_and_grad, value_and_grad_tree, vjp};

@@ -117,10 +117,14 @@ impl Tensor {
         (self * 0.5).tanh() * 0.5 + 0.5
     }
 
-    /// ln(1 + e^x), without overflow.
+    /// ln(1 + e^x), without overflow, and smooth at 0 (unlike the form with |x|).
     #[track_caller]
     pub fn softplus(&self) -> Tensor {
-        self.relu() + (-self.abs()).exp().log1p()
+        // Above this bound e^-x is below the resolution of double precision.
+        const LARGE: f64 = 40.0;
+        let bound = self.wrap(self.node.scalar_like(LARGE));
+        let curve = self.minimum(&bound).exp().log1p();
+        bound.lt(self).select(self, &curve)
     }
 
     /// Larger of x and 0.
