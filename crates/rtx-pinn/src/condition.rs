@@ -101,6 +101,7 @@ impl Problem {
 
     fn add_observation(&mut self, field: &str, place: Place, observed: Observations) -> Result<()> {
         let name = format!("{field}.observed.{}", place.label());
+        self.check_term(&name)?;
         let set = self.point_set(&name, place)?;
         let available = self.field_components(field)?;
         observed.check(&name, self.sets[set].points.len(), available)?;
@@ -176,6 +177,7 @@ impl Problem {
             "initial" => format!("{field}.initial"),
             _ => format!("{field}.{kind}.{}", place.label()),
         };
+        self.check_term(&name)?;
         let set = self.point_set(&name, place)?;
         if let Target::Values(values) = &target {
             let (points, components) = (self.sets[set].points.len(), self.field_components(field)?);

@@ -233,16 +233,27 @@ impl Problem {
 
     /// Adds a term of any kind.
     pub(crate) fn term(mut self, name: String, place: Place, formula: Formula) -> Self {
-        let set = self.point_set(&name, place);
-        let result = set.and_then(|set| self.add_term(name, set, formula));
+        let result = self
+            .check_term(&name)
+            .and_then(|()| self.point_set(&name, place))
+            .and_then(|set| self.add_term(name, set, formula));
         self.note(result);
         self
     }
 
-    pub(crate) fn add_term(&mut self, name: String, set: usize, formula: Formula) -> Result<()> {
-        if self.terms.iter().any(|t| t.name == name) {
-            return Err(PinnError::DuplicateName { what: "term", name });
+    /// Term names are unique.
+    pub(crate) fn check_term(&self, name: &str) -> Result<()> {
+        if self.terms.iter().all(|t| t.name != name) {
+            return Ok(());
         }
+        Err(PinnError::DuplicateName {
+            what: "term",
+            name: name.into(),
+        })
+    }
+
+    pub(crate) fn add_term(&mut self, name: String, set: usize, formula: Formula) -> Result<()> {
+        self.check_term(&name)?;
         self.terms.push(Term {
             name,
             set,
