@@ -42,7 +42,7 @@ impl StepContext {
         self.key_of(stream).random(RandomKind::Normal, shape, dtype)
     }
 
-    /// `batch` row numbers in `0..n_table`, drawn with replacement: [batch], i64. Use them with
+    /// `batch` row numbers in `0..n_table`, drawn with replacement: i64 of shape `[batch]`. Use them with
     /// [`Tensor::gather`] on every table whose rows belong together.
     #[track_caller]
     pub fn sample_indices(&self, n_table: usize, batch: usize, stream: u64) -> Tensor {
