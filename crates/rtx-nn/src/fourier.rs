@@ -1,7 +1,7 @@
 //! Random Fourier features.
 
 use crate::Module;
-use crate::init::stream;
+use crate::init::seed_stream;
 use rtx_tensor::{Buffer, DType, Device, Tensor, Tree, Visit};
 use std::f64::consts::PI;
 
@@ -55,7 +55,12 @@ impl FourierFeatures {
         device: &Device,
     ) -> FourierFeatures {
         // Layers use streams from 0 upwards; features get one that no layer reaches.
-        let z = Tensor::random_normal([inputs, features], stream(seed, u64::MAX), dtype, device);
+        let z = Tensor::random_normal(
+            [inputs, features],
+            seed_stream(seed, u64::MAX),
+            dtype,
+            device,
+        );
         let b = match scale {
             FrequencyScale::Same(std) => z * *std,
             FrequencyScale::PerInput(std) => z * Tensor::from_f64(std, [inputs, 1], dtype, device),

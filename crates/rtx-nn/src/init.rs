@@ -26,7 +26,7 @@ pub enum Init {
 }
 
 impl Init {
-    /// A weight of shape [inputs, outputs] from random stream `stream` (see [`stream`]).
+    /// A weight of shape [inputs, outputs] from random stream number `stream` (see [`seed_stream`]).
     pub fn weight(
         self,
         inputs: usize,
@@ -64,7 +64,7 @@ pub(crate) fn symmetric<const N: usize>(
 
 /// Number of the random stream of part `index` of a network with that seed: well mixed (the finalizer of
 /// SplitMix64, Steele et al. 2014) and below 2^53, so that every backend holds it exactly.
-pub fn stream(seed: u64, index: u64) -> u64 {
+pub fn seed_stream(seed: u64, index: u64) -> u64 {
     let mut z = mix(seed).wrapping_add(mix(index.wrapping_add(0x9e37_79b9_7f4a_7c15)));
     z = mix(z);
     z >> 11

@@ -39,7 +39,7 @@ mod train;
 pub use activation::Activation;
 pub use error::{NnError, Result};
 pub use fourier::{FourierFeatures, FrequencyScale};
-pub use init::Init;
+pub use init::{Init, seed_stream};
 pub use lbfgs::{Lbfgs, LbfgsReport, Minimum, StopReason};
 pub use linear::Linear;
 pub use mlp::{Mlp, MlpBuilder, Output};

@@ -1,15 +1,15 @@
 //! The affine layer.
 
-use crate::init::{Init, stream, symmetric};
+use crate::init::{Init, seed_stream, symmetric};
 use crate::{self as rtx_nn, Module};
 use rtx_tensor::{DType, Device, Tensor};
 
-/// y = x W + b with W of shape [inputs, outputs] and b of shape [outputs].
+/// y = x W + b with W of shape [inputs, outputs] and b of shape `[outputs]`.
 #[derive(Clone, Debug, rtx_nn::Module)]
 pub struct Linear {
     /// Weight, [inputs, outputs].
     pub weight: Tensor,
-    /// Bias, [outputs].
+    /// Bias, `[outputs]`.
     pub bias: Tensor,
 }
 
@@ -25,11 +25,17 @@ impl Linear {
         dtype: DType,
         device: &Device,
     ) -> Linear {
-        let weight = init.weight(inputs, outputs, stream(seed, 2 * layer), dtype, device);
+        let weight = init.weight(inputs, outputs, seed_stream(seed, 2 * layer), dtype, device);
         let bias = match init {
             Init::SirenFirst | Init::Siren { .. } => {
                 let limit = 1.0 / (inputs.max(1) as f64).sqrt();
-                symmetric([outputs], limit, stream(seed, 2 * layer + 1), dtype, device)
+                symmetric(
+                    [outputs],
+                    limit,
+                    seed_stream(seed, 2 * layer + 1),
+                    dtype,
+                    device,
+                )
             }
             _ => Tensor::full([outputs], 0.0, dtype, device),
         };

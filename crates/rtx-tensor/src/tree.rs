@@ -155,16 +155,26 @@ impl<T, const N: usize> EachItem<T> for [T; N] {
     }
 }
 
-impl<T> EachItem<T> for Option<T> {
-    fn each_item(&self, f: impl FnMut(&T) -> T) -> Self {
-        self.as_ref().map(f)
-    }
-}
-
 sequence! {
     Vec<T>, [];
     [T; N], [const N: usize];
-    Option<T>, [];
+}
+
+/// An optional part has the path of its field.
+impl<T: Tree> Tree for Option<T> {
+    fn visit(&self, path: &str, trainable: bool, f: &mut dyn FnMut(Visit<'_>, &Tensor)) {
+        if let Some(t) = self {
+            t.visit(path, trainable, f);
+        }
+    }
+    fn map(
+        &self,
+        path: &str,
+        trainable: bool,
+        f: &mut dyn FnMut(Visit<'_>, &Tensor) -> Tensor,
+    ) -> Self {
+        self.as_ref().map(|t| t.map(path, trainable, f))
+    }
 }
 
 impl<T: Tree> Tree for std::collections::BTreeMap<String, T> {

@@ -4,7 +4,7 @@ use rtx_tensor::{Device, Result, Tensor, grad};
 
 #[test]
 fn derivatives_are_right_at_zero_and_at_the_ends() -> Result<()> {
-    let points = vec![-800.0, -30.0, -1.0, 0.0, 1e-9, 2.0, 39.0, 41.0, 800.0];
+    let points: Vec<f64> = vec![-800.0, -30.0, -1.0, 0.0, 1e-9, 2.0, 39.0, 41.0, 800.0];
     let x = Tensor::from_vec(points.clone(), [points.len()], &Device::reference());
     let f = |x: &Tensor| x.softplus().sum_all();
     let first = grad(f)(&x).to_vec::<f64>()?;

@@ -41,7 +41,8 @@ impl History {
     pub fn push(&mut self, s: Vec<f64>, y: Vec<f64>) {
         let sy = dot(&s, &y);
         let size = (dot(&s, &s) * dot(&y, &y)).sqrt();
-        if !(sy > f64::EPSILON * size) {
+        let curved = sy > f64::EPSILON * size;
+        if !curved {
             return;
         }
         if self.pairs.len() == self.capacity {

@@ -145,9 +145,7 @@ impl<F: FnMut(&[f64]) -> Result<(f64, Vec<f64>)>> LineSearch<'_, F> {
 fn cubic_minimum(a: &Point, b: &Point) -> Option<f64> {
     let d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.alpha - b.alpha);
     let square = d1 * d1 - a.slope * b.slope;
-    if !(square >= 0.0) {
-        return None;
-    }
+    // A negative square has a root that is NaN, which the last line refuses.
     let d2 = (b.alpha - a.alpha).signum() * square.sqrt();
     let t = (b.slope + d2 - d1) / (b.slope - a.slope + 2.0 * d2);
     Some(b.alpha - (b.alpha - a.alpha) * t).filter(|v| v.is_finite())

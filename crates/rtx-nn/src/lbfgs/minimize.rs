@@ -226,7 +226,8 @@ impl Lbfgs {
         loop {
             let mut direction = history.direction(&m.gradient);
             let mut slope = dot(&direction, &m.gradient);
-            if !(slope < 0.0) {
+            let descends = slope < 0.0;
+            if !descends {
                 history.clear();
                 direction = history.direction(&m.gradient);
                 slope = dot(&direction, &m.gradient);

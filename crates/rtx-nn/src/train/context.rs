@@ -42,7 +42,7 @@ impl StepContext {
         self.key_of(stream).random(RandomKind::Normal, shape, dtype)
     }
 
-    /// `batch` row numbers in `0..n_table`, drawn with replacement: [batch], i64. Use them with
+    /// `batch` row numbers in `0..n_table`, drawn with replacement: i64 of shape `[batch]`. Use them with
     /// [`Tensor::gather`] on every table whose rows belong together.
     #[track_caller]
     pub fn sample_indices(&self, n_table: usize, batch: usize, stream: u64) -> Tensor {
@@ -51,14 +51,12 @@ impl StepContext {
         (u * n_table as f64).floor().cast(DType::I64)
     }
 
-    /// As [`sample_indices`](Self::sample_indices) for the rows that `table` has when the step runs, so
-    /// that a table of another length needs no other program.
+    /// As [`sample_indices`](Self::sample_indices) with the number of rows given by a scalar tensor: an input
+    /// of the step that may change between runs, for tables padded to a fixed size.
     #[track_caller]
-    pub fn sample_rows(&self, table: &Tensor, batch: usize, stream: u64) -> Tensor {
-        let rows = Tensor::from_node(table.node().count(&[0]), table.device()).cast(DType::F64);
+    pub fn sample_below(&self, count: &Tensor, batch: usize, stream: u64) -> Tensor {
         let u = self.uniform([batch], DType::F64, stream);
-        let last = &rows - 1.0;
-        (u * rows).floor().minimum(&last).cast(DType::I64)
+        (u * count.cast(DType::F64)).floor().cast(DType::I64)
     }
 }
 

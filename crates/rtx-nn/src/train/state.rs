@@ -1,6 +1,6 @@
 //! What a training carries from step to step.
 
-use crate::init::stream;
+use crate::init::seed_stream;
 use crate::{self as rtx_nn, Optimizer, Result, ScheduleState};
 use rtx_tensor::{DType, Device, Tensor, Tree};
 
@@ -57,7 +57,7 @@ pub(crate) fn integer(value: u64, device: &Device) -> Tensor {
 
 /// The key of a seed. Half the range below 2^53 is left for the steps, which are added to it.
 pub(crate) fn base_key(seed: u64, device: &Device) -> Tensor {
-    integer(stream(seed, KEY_STREAM) >> 1, device)
+    integer(seed_stream(seed, KEY_STREAM) >> 1, device)
 }
 
 /// Apart from the streams of the layers and features of a network with the same seed.

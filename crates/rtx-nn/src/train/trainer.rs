@@ -197,14 +197,13 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
     /// `n` steps and one read.
     fn chunk(&mut self, n: u64) -> Result<Progress> {
         let started = Instant::now();
-        // Shares its arrays: the program writes into others while this copy is held.
-        let good = self.state.clone();
         let steps = usize::try_from(n).unwrap_or(usize::MAX);
+        // The trainer keeps the state, so the program writes into other arrays: one copy per chunk, and the
+        // last good state is at hand if this chunk goes wrong.
         let (state, output) = self.step.run(self.state.clone(), &self.inputs, steps)?;
         let seconds = started.elapsed().as_secs_f64();
         let (loss, learning_rate, terms, finite) = read(&output, &state.finite)?;
         if finite != self.done + n {
-            self.state = good;
             return Err(self.not_finite(finite, loss));
         }
         self.state = state;
@@ -376,3 +375,8 @@ fn read((loss, rate, terms): &StepOutput, finite: &Tensor) -> Result<Readings> {
     }
     Ok((loss.item()?, rate.item()?, values, finite.item()? as u64))
 }
+
+const _: () = {
+    const fn movable<T: Send>() {}
+    movable::<Trainer<Tensor, Tensor>>();
+};
