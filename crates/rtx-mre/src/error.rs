@@ -39,6 +39,9 @@ pub enum MreError {
         /// What was expected and what was found there.
         problem: String,
     },
+    /// The training of a network failed.
+    #[error("training: {0}")]
+    Training(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A file or variable is sound but of a kind that is not read.
     #[error("cannot read {what} of `{}`; {hint}", path.display())]
     Unsupported {

@@ -7,8 +7,9 @@
 //! 3. [`harmonic`] reduces the phase offsets of a vibration cycle to the complex first harmonic;
 //! 4. [`wave`] joins these into a [`WaveField`] with mask, frequencies and voxel size;
 //! 5. [`inversion`] holds the classical (direct) inversions, which give a [`Modulus`];
-//! 6. [`metrics`] compares maps with a truth, [`holdout`] draws held-out pixels;
-//! 7. [`figure`] draws panels of maps.
+//! 6. [`pinn`] trains a physics-informed network instead;
+//! 7. [`metrics`] compares maps with a truth, [`holdout`] draws held-out pixels;
+//! 8. [`figure`] draws panels of maps.
 //!
 //! [`simulate`] makes phantoms, wave fields with a known modulus.
 //!
@@ -24,6 +25,7 @@ pub mod inversion;
 pub mod io;
 pub mod mask;
 pub mod metrics;
+pub mod pinn;
 pub mod simulate;
 pub mod wave;
 

@@ -28,6 +28,17 @@ pub enum Schedule {
         /// Last rate.
         floor: f64,
     },
+    /// A line from zero to the cosine's rate over the first `warmup` steps, then [`Schedule::Cosine`].
+    WarmupCosine {
+        /// Largest rate.
+        lr: f64,
+        /// Length of the rise in steps.
+        warmup: u64,
+        /// Length in steps, the rise included.
+        total: u64,
+        /// Last rate.
+        floor: f64,
+    },
     /// Multiplies the rate by `factor` after more than `patience` steps in a row whose loss was not below
     /// `best * (1 - threshold)`. Counts every step, not every read.
     Plateau {
@@ -76,6 +87,7 @@ impl Schedule {
             | Schedule::Exponential { lr, .. }
             | Schedule::Cosine { lr, .. }
             | Schedule::Plateau { lr, .. } => lr,
+            Schedule::WarmupCosine { lr, warmup, .. } => lr / warmup.max(1) as f64,
         }
     }
 
@@ -90,6 +102,15 @@ impl Schedule {
             Schedule::Cosine { lr, total, floor } => {
                 let done = (t / total.max(1) as f64).clamp(0.0, 1.0);
                 (((done * PI).cos() + 1.0) * (0.5 * (lr - floor)) + floor) * &state.scale
+            }
+            Schedule::WarmupCosine {
+                lr,
+                warmup,
+                total,
+                floor,
+            } => {
+                let rise = ((&t + 1.0) / warmup.max(1) as f64).clamp(0.0, 1.0);
+                Schedule::Cosine { lr, total, floor }.rate(step, state) * rise
             }
             Schedule::Plateau { lr, .. } => &state.scale * lr,
         }
