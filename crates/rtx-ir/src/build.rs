@@ -150,7 +150,8 @@ impl Node {
         let repeated_rows = axes.len() + 1 == self.shape().rank()
             && axes.iter().enumerate().all(|(i, &a)| a == i + 1)
             && source.shape().dims() == &self.shape().dims()[1..];
-        if !plain || !repeated_rows || other.shape().rows().is_some() {
+        if source.shape().rank() == 0 || !plain || !repeated_rows || other.shape().rows().is_some()
+        {
             return None;
         }
         let inner = DotDims {
