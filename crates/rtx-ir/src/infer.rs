@@ -213,7 +213,7 @@ pub(crate) fn infer(op: &Op, types: &[Type], declared: Option<Type>, loc: Loc) -
                     .zip(types[0].1.dims())
                     .all(|(a, d)| s.dims().get(*a).is_some_and(|t| t == d || d.is_one()));
             if fits {
-                Ok((types[0].0, s))
+                leading_rows(name, types, s, types[0].0, loc)
             } else {
                 Err(shape_error(
                     name,

@@ -177,7 +177,7 @@ impl JetBuilder {
                 total = plus(total, term);
             }
         }
-        Ok(total.unwrap_or_else(|| field.zeros_like()))
+        Ok(total.unwrap_or_else(|| field.counted_zeros()))
     }
 
     fn refuse(n: &Node, hint: &str) -> Error {

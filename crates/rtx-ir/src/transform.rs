@@ -105,7 +105,11 @@ pub fn vjp(outputs: &[Node], cotangents: &[Option<Node>], wrt: &[Node]) -> Resul
     }
     Ok(wrt
         .iter()
-        .map(|w| ct.get(&w.id()).cloned().unwrap_or_else(|| w.zeros_like()))
+        .map(|w| {
+            ct.get(&w.id())
+                .cloned()
+                .unwrap_or_else(|| w.counted_zeros())
+        })
         .collect())
 }
 
@@ -147,7 +151,11 @@ pub fn jvp(outputs: &[Node], wrt: &[Node], tangents: &[Node]) -> Result<Vec<Node
     }
     Ok(outputs
         .iter()
-        .map(|o| tan.get(&o.id()).cloned().unwrap_or_else(|| o.zeros_like()))
+        .map(|o| {
+            tan.get(&o.id())
+                .cloned()
+                .unwrap_or_else(|| o.counted_zeros())
+        })
         .collect())
 }
 

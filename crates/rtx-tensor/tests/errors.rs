@@ -281,6 +281,9 @@ fn row_counts_that_differ_are_refused() {
     names(&mistake(&cut), line, &["slice", "rows"]);
     let (turned, line) = (a.t(), line!());
     names(&mistake(&turned), line, &["permute", "leading"]);
+    let column = ones([3]).rows("errors: a").unwrap();
+    let (table, line) = (&a.slice(1, 0, 1) + &column, line!());
+    names(&mistake(&table), line, &["broadcast", "leading"]);
     assert!(ones([]).rows("errors: a").is_err());
 }
 
@@ -422,4 +425,16 @@ fn threads_run_one_compiled_step() {
             });
         }
     });
+}
+
+/// A derivative that is zero everywhere still has the rows of its variable.
+#[test]
+fn zero_derivatives_have_the_rows_of_their_variable() {
+    let x = ones([5, 2]).rows("errors: zero").unwrap();
+    let g = grad(|_: &Tensor| ones([3]).sum_all())(&x);
+    assert_eq!(g.to_vec::<f32>().unwrap(), [0.0; 10]);
+    let bent = (&x * 2.0).laplacian(&x, 2);
+    assert_eq!(bent.square().mean_all().item().unwrap(), 0.0);
+    let (_, t) = jvp(|x| x.stop_gradient(), &x, &x).unwrap();
+    assert_eq!(t.to_vec::<f32>().unwrap(), [0.0; 10]);
 }
