@@ -65,6 +65,18 @@ impl Node {
         self.scalar_like(0.0).broadcast_to(self.shape())
     }
 
+    /// Zeros of this node's type that, unlike [`zeros_like`](Self::zeros_like), still know the number of
+    /// run-time rows when they are all that is left of a program.
+    #[track_caller]
+    pub(crate) fn counted_zeros(&self) -> Node {
+        if self.shape().rows().is_none() {
+            return self.zeros_like();
+        }
+        let declared = Some((self.dtype(), Shape::scalar()));
+        let rows = Node::new(Op::RowCount, &[self], declared);
+        rows.mul(&self.scalar_like(0.0)).broadcast_to(self.shape())
+    }
+
     /// `self ? yes : no`, with broadcasting.
     #[track_caller]
     pub fn select(&self, yes: &Node, no: &Node) -> Node {
@@ -150,7 +162,8 @@ impl Node {
         let repeated_rows = axes.len() + 1 == self.shape().rank()
             && axes.iter().enumerate().all(|(i, &a)| a == i + 1)
             && source.shape().dims() == &self.shape().dims()[1..];
-        if !plain || !repeated_rows || other.shape().rows().is_some() {
+        if source.shape().rank() == 0 || !plain || !repeated_rows || other.shape().rows().is_some()
+        {
             return None;
         }
         let inner = DotDims {

@@ -22,7 +22,7 @@ pub enum Error {
         hint: String,
     },
     /// Operands whose element types do not fit.
-    #[error("{op}: element types {dtypes:?} do not fit at {location}: {hint}")]
+    #[error("{op}: element types {} do not fit at {location}: {hint}", list(.dtypes))]
     DType {
         /// Operation asked for.
         op: &'static str,
@@ -111,4 +111,9 @@ pub enum Error {
         /// User's file, line and column.
         location: &'static Location<'static>,
     },
+}
+
+fn list(dtypes: &[DType]) -> String {
+    let names: Vec<String> = dtypes.iter().map(DType::to_string).collect();
+    format!("[{}]", names.join(", "))
 }

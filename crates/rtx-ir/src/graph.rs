@@ -75,6 +75,8 @@ impl Graph {
         let mut ids: HashMap<u64, ValueId> = HashMap::new();
         for n in needed(&outputs) {
             n.check()?;
+            // Operands first: another thread that reads this node stores the value before it drops them.
+            let operands = n.inputs();
             let mut inputs = SmallVec::new();
             let op = if let Some(v) = n.value() {
                 g.input(Source::Captured(v.clone()), &n)
@@ -85,8 +87,7 @@ impl Graph {
                         g.input(Source::Scalar(*v), &n)
                     }
                     op => {
-                        inputs = n
-                            .inputs()
+                        inputs = operands
                             .iter()
                             .filter_map(|i| ids.get(&i.id()).copied())
                             .collect();

@@ -213,7 +213,7 @@ pub(crate) fn infer(op: &Op, types: &[Type], declared: Option<Type>, loc: Loc) -
                     .zip(types[0].1.dims())
                     .all(|(a, d)| s.dims().get(*a).is_some_and(|t| t == d || d.is_one()));
             if fits {
-                Ok((types[0].0, s))
+                leading_rows(name, types, s, types[0].0, loc)
             } else {
                 Err(shape_error(
                     name,
@@ -319,6 +319,14 @@ pub(crate) fn infer(op: &Op, types: &[Type], declared: Option<Type>, loc: Loc) -
         }
         Op::ScatterAdd => {
             let (_, s) = wanted()?;
+            if !matches!(types[1].0, DType::I32 | DType::I64) {
+                return Err(dtype_error(
+                    name,
+                    types,
+                    loc,
+                    "the index needs an integer type",
+                ));
+            }
             let rows = types[1].1.rank();
             let fits = types[0].1.dims().get(..rows) == Some(types[1].1.dims())
                 && s.rank() > 0
@@ -408,6 +416,17 @@ fn dot(d: &crate::DotDims, types: &[Type], loc: Loc) -> Result<Type> {
                 a.1.dims()[l],
                 b.1.dims()[r]
             );
+            return Err(shape_error(name, types, loc, hint));
+        }
+    }
+    for (batch, contract) in [
+        (&d.lhs_batch, &d.lhs_contract),
+        (&d.rhs_batch, &d.rhs_contract),
+    ] {
+        let mut axes: Vec<usize> = batch.iter().chain(contract).copied().collect();
+        axes.sort_unstable();
+        if let Some(w) = axes.windows(2).find(|w| w[0] == w[1]) {
+            let hint = format!("axis {} of one operand is named twice", w[0]);
             return Err(shape_error(name, types, loc, hint));
         }
     }

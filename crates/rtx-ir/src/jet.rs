@@ -6,7 +6,7 @@
 //! channel for the weighted sum of second derivatives (the forward Laplacian of Li et al. 2023,
 //! arXiv:2307.08214, here for sums of any order), not the Hessian.
 
-use crate::rules::{plus, reapply, reapply_concat, times};
+use crate::rules::{plus, power_slope, reapply, reapply_concat, times};
 use crate::{BinaryOp, Error, Literal, Node, Op, ReduceKind, Result, Shape, UnaryOp};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -177,7 +177,7 @@ impl JetBuilder {
                 total = plus(total, term);
             }
         }
-        Ok(total.unwrap_or_else(|| field.zeros_like()))
+        Ok(total.unwrap_or_else(|| field.counted_zeros()))
     }
 
     fn refuse(n: &Node, hint: &str) -> Error {
@@ -214,9 +214,10 @@ impl JetBuilder {
             return Ok((index.degree() == 1).then(|| self.unit_direction(index.first_variable())));
         }
         let inputs = n.inputs();
+        self.check_points(n, &inputs)?;
         match n.op() {
-            Op::Unary(u) if *u != UnaryOp::Neg => {
-                let Some(slope) = self.slope(n, &inputs[0], *u) else {
+            _ if self.has_slope(n, &inputs) => {
+                let Some(slope) = self.slope(n, &inputs) else {
                     return Ok(None);
                 };
                 let mut total = None;
@@ -269,10 +270,36 @@ impl JetBuilder {
             .collect()
     }
 
-    fn slope(&mut self, n: &Node, x: &Node, u: UnaryOp) -> Option<Node> {
+    /// Functions of one operand: the unary ones, and powers whose exponent is the same at all points.
+    fn has_slope(&mut self, n: &Node, inputs: &[Node]) -> bool {
+        match n.op() {
+            Op::Unary(u) => *u != UnaryOp::Neg,
+            Op::Binary(BinaryOp::Pow) => !self.depends_on(&inputs[1]),
+            _ => false,
+        }
+    }
+
+    /// Refuses an operation that moves or mixes the points, which are the leading axis of every value
+    /// that depends on the coordinates.
+    fn check_points(&mut self, n: &Node, inputs: &[Node]) -> Result<()> {
+        for (i, x) in inputs.iter().enumerate() {
+            if self.depends_on(x) && !keeps_points(n, i, inputs) {
+                return Err(Self::refuse(
+                    n,
+                    "a derivative by coordinates is taken point by point; this operation mixes the points",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn slope(&mut self, n: &Node, inputs: &[Node]) -> Option<Node> {
         self.slopes
             .entry(n.id())
-            .or_insert_with(|| u.derivative(x, n))
+            .or_insert_with(|| match n.op() {
+                Op::Unary(u) => u.derivative(&inputs[0], n),
+                _ => power_slope(&inputs[0], &inputs[1]),
+            })
             .clone()
     }
 
@@ -298,9 +325,10 @@ impl JetBuilder {
             return Ok(None);
         }
         let inputs = n.inputs();
+        self.check_points(n, &inputs)?;
         match n.op() {
-            Op::Unary(u) if *u != UnaryOp::Neg => {
-                let Some(slope) = self.slope(n, &inputs[0], *u) else {
+            _ if self.has_slope(n, &inputs) => {
+                let Some(slope) = self.slope(n, &inputs) else {
                     return Ok(None);
                 };
                 let mut total = product(Some(slope.clone()), self.sum(&inputs[0], terms)?, 1.0);
@@ -411,10 +439,6 @@ impl JetBuilder {
                     .any(Option::is_some)
                     .then(|| reapply_concat(n, inputs, &parts)))
             }
-            Op::Reduce(ReduceKind::Sum, axes) if axes.contains(&0) => Err(Self::refuse(
-                n,
-                "a derivative by coordinates is taken point by point; this value mixes the points",
-            )),
             Op::Reduce(ReduceKind::Sum, _)
             | Op::Reshape
             | Op::Broadcast(_)
@@ -457,6 +481,36 @@ impl JetBuilder {
         let one = Node::constant(Literal::Float(1.0), x.dtype()).reshape(&Shape::of(&[1]));
         one.pad(0, variable, columns.saturating_sub(variable + 1))
             .broadcast_to(x.shape())
+    }
+}
+
+/// True where row `p` of the result takes from operand `i` nothing but its row `p`.
+fn keeps_points(n: &Node, i: usize, inputs: &[Node]) -> bool {
+    let same_leading = n.shape().dims().first() == inputs[i].shape().dims().first();
+    match n.op() {
+        Op::Reduce(_, axes) => !axes.contains(&0),
+        Op::Reshape => same_leading,
+        Op::Broadcast(axes) => axes.first() == Some(&0) && same_leading,
+        Op::Permute(perm) => perm.first() == Some(&0),
+        Op::ArgMax(axis) | Op::Concat(axis) | Op::Slice { axis, .. } | Op::Pad { axis, .. } => {
+            *axis != 0
+        }
+        // The index of a gather has no derivative; the rows of a table are not points.
+        Op::Gather => i == 1,
+        Op::ScatterAdd => false,
+        Op::Dot(d) => {
+            let (batch, contract) = if i == 0 {
+                (&d.lhs_batch, &d.lhs_contract)
+            } else {
+                (&d.rhs_batch, &d.rhs_contract)
+            };
+            let left_free = inputs[0].shape().rank() - d.lhs_batch.len() - d.lhs_contract.len();
+            match batch.first() {
+                Some(first) => *first == 0,
+                None => !contract.contains(&0) && (i == 0 || left_free == 0),
+            }
+        }
+        _ => true,
     }
 }
 

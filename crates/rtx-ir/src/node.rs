@@ -264,7 +264,7 @@ impl Drop for Inner {
             Err(e) => e.into_inner().drain(..).collect(),
         };
         while let Some(node) = stack.pop() {
-            if let Ok(mut inner) = Arc::try_unwrap(node.0) {
+            if let Some(mut inner) = Arc::into_inner(node.0) {
                 match inner.inputs.get_mut() {
                     Ok(v) => stack.extend(v.drain(..)),
                     Err(e) => stack.extend(e.into_inner().drain(..)),

@@ -22,10 +22,7 @@ fn partials(op: BinaryOp, a: &Node, b: &Node, y: &Node) -> (Option<Node>, Option
             let r = b.unary(UnaryOp::Recip);
             (Some(r.clone()), Some(y.mul(&r).neg()))
         }
-        BinaryOp::Pow => {
-            let da = b.mul(&a.binary(BinaryOp::Pow, &b.sub(&one(b))));
-            (Some(da), Some(y.mul(&a.unary(UnaryOp::Log))))
-        }
+        BinaryOp::Pow => (power_slope(a, b), Some(y.mul(&a.unary(UnaryOp::Log)))),
         BinaryOp::Max | BinaryOp::Min => {
             let first = if op == BinaryOp::Max {
                 b.binary(BinaryOp::Le, a)
@@ -43,6 +40,32 @@ fn partials(op: BinaryOp, a: &Node, b: &Node, y: &Node) -> (Option<Node>, Option
             (Some(b.div(&r2)), Some(a.div(&r2).neg()))
         }
         BinaryOp::Eq | BinaryOp::Lt | BinaryOp::Le | BinaryOp::And | BinaryOp::Or => (None, None),
+    }
+}
+
+/// d a^b / d a. Whole exponents end at a constant, so that no order divides zero by zero at a = 0.
+pub(crate) fn power_slope(a: &Node, b: &Node) -> Option<Node> {
+    let Some(c) = constant_value(b) else {
+        let lower = b.sub(&b.scalar_like(1.0));
+        return Some(b.mul(&a.binary(BinaryOp::Pow, &lower)));
+    };
+    match c {
+        0.0 => None,
+        1.0 => Some(a.scalar_like(1.0)),
+        2.0 => Some(a.scalar_like(2.0).mul(a)),
+        _ => {
+            let power = a.binary(BinaryOp::Pow, &a.scalar_like(c - 1.0));
+            Some(a.scalar_like(c).mul(&power))
+        }
+    }
+}
+
+/// The number that every element is, where the graph shows it.
+fn constant_value(n: &Node) -> Option<f64> {
+    match n.op() {
+        Op::Constant(c) => Some(c.to_f64()),
+        Op::Broadcast(_) => constant_value(n.inputs().first()?),
+        _ => None,
     }
 }
 

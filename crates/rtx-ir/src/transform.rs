@@ -34,6 +34,27 @@ fn check_history(all: &[Node], wrt: &[Node], transform: &'static str) -> Result<
     Ok(())
 }
 
+/// Refuses a tangent or cotangent of another shape or element type than its value.
+fn same_type(op: &'static str, value: &Node, other: &Node, hint: &str) -> Result<()> {
+    if value.shape() != other.shape() {
+        return Err(Error::Shape {
+            op,
+            shapes: vec![value.shape().clone(), other.shape().clone()],
+            location: other.location(),
+            hint: hint.into(),
+        });
+    }
+    if value.dtype() != other.dtype() {
+        return Err(Error::DType {
+            op,
+            dtypes: vec![value.dtype(), other.dtype()],
+            location: other.location(),
+            hint: hint.into(),
+        });
+    }
+    Ok(())
+}
+
 /// Cotangents of `wrt`, given those of `outputs` (`None`: ones, for scalar outputs).
 ///
 /// Variables that the outputs do not depend on get zeros.
@@ -52,14 +73,7 @@ pub fn vjp(outputs: &[Node], cotangents: &[Option<Node>], wrt: &[Node]) -> Resul
     for (i, out) in outputs.iter().enumerate() {
         let seed = match cotangents.get(i).and_then(Clone::clone) {
             Some(c) => {
-                if c.shape() != out.shape() {
-                    return Err(Error::Shape {
-                        op: "vjp",
-                        shapes: vec![out.shape().clone(), c.shape().clone()],
-                        location: out.location(),
-                        hint: "a cotangent needs the shape of its output".into(),
-                    });
-                }
+                same_type("vjp", out, &c, "a cotangent needs the type of its output")?;
                 c
             }
             None if out.shape().rank() == 0 => out.scalar_like(1.0),
@@ -91,7 +105,11 @@ pub fn vjp(outputs: &[Node], cotangents: &[Option<Node>], wrt: &[Node]) -> Resul
     }
     Ok(wrt
         .iter()
-        .map(|w| ct.get(&w.id()).cloned().unwrap_or_else(|| w.zeros_like()))
+        .map(|w| {
+            ct.get(&w.id())
+                .cloned()
+                .unwrap_or_else(|| w.counted_zeros())
+        })
         .collect())
 }
 
@@ -115,14 +133,7 @@ pub fn jvp(outputs: &[Node], wrt: &[Node], tangents: &[Node]) -> Result<Vec<Node
     check_history(&all, wrt, "jvp")?;
     let mut tan: HashMap<u64, Node> = HashMap::new();
     for (w, t) in wrt.iter().zip(tangents) {
-        if w.shape() != t.shape() {
-            return Err(Error::Shape {
-                op: "jvp",
-                shapes: vec![w.shape().clone(), t.shape().clone()],
-                location: t.location(),
-                hint: "a tangent needs the shape of its variable".into(),
-            });
-        }
+        same_type("jvp", w, t, "a tangent needs the type of its variable")?;
         tan.insert(w.id(), t.clone());
     }
     for n in &all {
@@ -140,7 +151,11 @@ pub fn jvp(outputs: &[Node], wrt: &[Node], tangents: &[Node]) -> Result<Vec<Node
     }
     Ok(outputs
         .iter()
-        .map(|o| tan.get(&o.id()).cloned().unwrap_or_else(|| o.zeros_like()))
+        .map(|o| {
+            tan.get(&o.id())
+                .cloned()
+                .unwrap_or_else(|| o.counted_zeros())
+        })
         .collect())
 }
 

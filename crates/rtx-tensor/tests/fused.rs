@@ -1,121 +1,163 @@
-//! The CPU backend against the reference evaluation.
+//! Random programs: the fast CPU backend against the op-by-op reference, and one program for every number
+//! of rows.
+//!
+//! The rule is that of the design: with reductions, `|fused - f64| <= 4 max(|unfused - f64|, eps sum|terms|)`,
+//! taken over the whole array, with `sum|terms|` bounded by the longest sum times the largest value met.
 
-use rtx_tensor::{DType, Device, Tensor, compile, eval, value_and_grad_tree};
+#[path = "fused/program.rs"]
+mod program;
 
-fn net(w: &[Tensor], x: &Tensor) -> Tensor {
-    let z = x.matmul(&w[0]) * 2.0;
-    let mut h = Tensor::concat(&[&z.sin(), &z.cos()], 1);
-    for l in 0..2 {
-        h = (h.matmul(&w[1 + 2 * l]) + &w[2 + 2 * l]).tanh();
-    }
-    h.matmul(&w[5]) + &w[6]
+use program::{Inputs, Instruction, Program, Run};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use rtx_tensor::{DType, Device, compilations};
+use std::sync::Mutex;
+
+/// Compilations are counted per device, so one test at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A runner with a fixed seed; `PROPTEST_CASES` (256 by default) scales the number of cases.
+fn runner(cases: u32, seed: u8) -> TestRunner {
+    let config = Config {
+        cases: cases * Config::default().cases / 256,
+        failure_persistence: None,
+        max_shrink_iters: 2000,
+        ..Config::default()
+    };
+    TestRunner::new_with_rng(
+        config,
+        TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]),
+    )
 }
 
-fn weights(dtype: DType, dev: &Device) -> Vec<Tensor> {
-    [
-        vec![2, 8],
-        vec![16, 16],
-        vec![16],
-        vec![16, 16],
-        vec![16],
-        vec![16, 2],
-        vec![2],
-    ]
-    .iter()
-    .enumerate()
-    .map(|(k, s)| Tensor::random_normal(rtx_tensor::Shape::of(s), k as u64, dtype, dev) * 0.3)
-    .collect()
+fn instructions(longest: usize) -> impl Strategy<Value = Vec<Instruction>> {
+    let one = (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>());
+    prop::collection::vec(one, 1..longest)
 }
 
-fn residual(w: &Vec<Tensor>, x: &Tensor, u: &Tensor) -> Tensor {
-    let y = net(w, x);
-    let lap = y.laplacian(x, 2);
-    let r = lap * y.dx(x, 0) + &y * 4.0;
-    (&y - u).square().mean_all() + r.square().mean_all() * 0.01
-}
-
-/// Loss and gradient of a small physics-informed network by both backends.
-#[test]
-fn pinn_step_agrees_with_the_reference() {
-    for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 2e-5)] {
-        let run = |dev: &Device| -> Vec<Vec<f64>> {
-            let w = weights(dtype, dev);
-            let x = Tensor::random_uniform([37, 2], 100, dtype, dev)
-                .rows("points")
-                .unwrap();
-            let u = Tensor::random_uniform([37, 2], 101, dtype, dev)
-                .rows("points")
-                .unwrap();
-            let (loss, g) = value_and_grad_tree(|w: &Vec<Tensor>| residual(w, &x, &u), &w).unwrap();
-            let mut all = vec![&loss];
-            all.extend(&g);
-            eval(&all).unwrap();
-            all.iter().map(|t| t.to_host().unwrap().data).collect()
-        };
-        let (a, b) = (run(&Device::cpu()), run(&Device::reference()));
-        for (k, (a, b)) in a.iter().zip(&b).enumerate() {
-            let norm = b.iter().map(|v| v * v).sum::<f64>().sqrt();
-            let error = a
+/// Largest difference between two lists of arrays, array by array.
+fn differences(a: &Run, b: &Run) -> Vec<f64> {
+    a.outputs
+        .iter()
+        .zip(&b.outputs)
+        .map(|(a, b)| {
+            assert_eq!(a.dims, b.dims);
+            a.data
                 .iter()
-                .zip(b)
-                .map(|(x, y)| (x - y) * (x - y))
-                .sum::<f64>()
-                .sqrt();
-            assert!(
-                error <= tolerance * norm,
-                "{dtype} output {k}: {error:e} of {norm:e}"
-            );
+                .zip(&b.data)
+                .fold(0.0, |m, (x, y)| f64::max(m, (x - y).abs()))
+        })
+        .collect()
+}
+
+fn compare(program: &Program, inputs: &Inputs) -> Result<(), TestCaseError> {
+    let fail = |what: String| Err(TestCaseError::fail(format!("{what}\n{program}")));
+    let exact = match program.run(inputs, DType::F64, &Device::reference()) {
+        Ok(run) => run,
+        Err(e) => return fail(format!("reference: {e}")),
+    };
+    // Programs whose values grow without bound say nothing about rounding.
+    if !exact.largest.is_finite() || exact.largest > 1e4 {
+        return Ok(());
+    }
+    for (dtype, eps) in [
+        (DType::F64, f64::EPSILON),
+        (DType::F32, f64::from(f32::EPSILON)),
+    ] {
+        let fused = match program.run(inputs, dtype, &Device::cpu()) {
+            Ok(run) => run,
+            Err(e) => return fail(format!("cpu {dtype}: {e}")),
+        };
+        let unfused = match program.run(inputs, dtype, &Device::reference()) {
+            Ok(run) => run,
+            Err(e) => return fail(format!("reference {dtype}: {e}")),
+        };
+        let (near, far) = (differences(&unfused, &exact), differences(&fused, &exact));
+        let floor = eps * exact.longest_sum as f64 * exact.largest.max(1.0);
+        for (k, (unfused, fused)) in near.iter().zip(&far).enumerate() {
+            let allowed = 4.0 * unfused.max(floor);
+            if fused.is_nan() || *fused > allowed {
+                return fail(format!(
+                    "{dtype}, output {k}: fused is off by {fused:e}, unfused by {unfused:e}, allowed {allowed:e}"
+                ));
+            }
         }
     }
+    Ok(())
 }
 
-/// A compiled step carries its state and gives the same numbers one by one and in one go.
 #[test]
-fn compiled_steps_carry_their_state() {
-    let dev = Device::cpu();
-    let w = weights(DType::F32, &dev);
-    let x = Tensor::random_uniform([50, 2], 100, DType::F32, &dev)
-        .rows("points")
-        .unwrap();
-    let u = Tensor::random_uniform([50, 2], 101, DType::F32, &dev)
-        .rows("points")
-        .unwrap();
-    let step = compile(
-        |w: &Vec<Tensor>, (x, u): &(Tensor, Tensor)| {
-            let (loss, g) = value_and_grad_tree(|w: &Vec<Tensor>| residual(w, x, u), w)?;
-            Ok((
-                w.iter()
-                    .zip(&g)
-                    .map(|(w, g)| w - g * 1e-3)
-                    .collect::<Vec<_>>(),
-                loss,
-            ))
-        },
-        &w,
-        &(x.clone(), u.clone()),
-        &dev,
-    )
-    .unwrap();
-    let inputs = (x, u);
-    let mut a = w.clone();
-    let mut losses = Vec::new();
-    for _ in 0..7 {
-        let (next, loss) = step.call(a, &inputs).unwrap();
-        a = next;
-        losses.push(loss.item().unwrap());
+fn fused_equals_unfused_with_known_extents() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let strategy = (instructions(16), 1usize..7);
+    let test = |(code, rows)| compare(&Program::new(code, false), &Inputs::new(rows));
+    if let Err(e) = runner(400, 1).run(&strategy, test) {
+        panic!("{e}");
     }
-    let (b, last) = step.run(w, &inputs, 7).unwrap();
-    assert_eq!(last.item().unwrap(), losses[6]);
-    assert!(losses[6] < losses[0]);
-    for (a, b) in a.iter().zip(&b) {
-        assert_eq!(a.to_vec::<f32>().unwrap(), b.to_vec::<f32>().unwrap());
+}
+
+#[test]
+fn fused_equals_unfused_with_run_time_rows() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let strategy = (
+        instructions(16),
+        prop::sample::select(vec![1usize, 3, 8, 65, 300]),
+    );
+    let test = |(code, rows)| compare(&Program::new(code, true), &Inputs::new(rows));
+    if let Err(e) = runner(300, 2).run(&strategy, test) {
+        panic!("{e}");
     }
-    // Another number of rows runs on the same program.
-    let x = Tensor::random_uniform([13, 2], 3, DType::F32, &dev)
-        .rows("points")
-        .unwrap();
-    let u = Tensor::random_uniform([13, 2], 4, DType::F32, &dev)
-        .rows("points")
-        .unwrap();
-    assert!(step.call(a, &(x, u)).unwrap().1.item().unwrap().is_finite());
+}
+
+/// A program over tagged rows is compiled for the first number of rows only.
+#[test]
+fn other_row_counts_do_not_recompile() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let cpu = Device::cpu();
+    let test = |code| {
+        let program = Program::new(code, true);
+        let mut compiled = None;
+        for rows in [5, 1, 17, 256, 33] {
+            let run = program.run(&Inputs::new(rows), DType::F32, &cpu);
+            prop_assert!(run.is_ok(), "{rows} rows: {:?}\n{program}", run.err());
+            let now = compilations(&cpu);
+            prop_assert_eq!(
+                *compiled.get_or_insert(now),
+                now,
+                "{} rows\n{}",
+                rows,
+                program
+            );
+        }
+        Ok(())
+    };
+    if let Err(e) = runner(60, 3).run(&instructions(12), test) {
+        panic!("{e}");
+    }
+}
+
+/// The same bits at every run.
+#[test]
+fn runs_repeat_to_the_bit() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let test = |code| {
+        let (program, inputs) = (Program::new(code, true), Inputs::new(700));
+        let first = program.run(&inputs, DType::F32, &Device::cpu());
+        let again = program.run(&inputs, DType::F32, &Device::cpu());
+        let bits = |r: rtx_tensor::Result<Run>| -> Vec<u64> {
+            r.map(|r| {
+                r.outputs
+                    .iter()
+                    .flat_map(|o| o.data.clone())
+                    .map(f64::to_bits)
+                    .collect()
+            })
+            .unwrap_or_default()
+        };
+        prop_assert_eq!(bits(first), bits(again));
+        Ok(())
+    };
+    if let Err(e) = runner(40, 4).run(&instructions(12), test) {
+        panic!("{e}");
+    }
 }

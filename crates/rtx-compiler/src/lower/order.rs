@@ -51,13 +51,14 @@ fn dot_groups(l: &Lowering<'_>, members: &[ValueId]) -> HashMap<ValueId, usize> 
 
 /// Orders the members of a row kernel. `skip` are values that are read in place.
 pub(crate) fn order(l: &Lowering<'_>, members: &[ValueId], skip: &HashSet<ValueId>) -> Vec<Unit> {
+    // Values read in place still carry the depth of the products below them.
+    let groups = dot_groups(l, members);
     let members: Vec<ValueId> = members
         .iter()
         .copied()
         .filter(|k| !skip.contains(k))
         .collect();
     let inside: HashSet<ValueId> = members.iter().copied().collect();
-    let groups = dot_groups(l, &members);
     let mut sizes: HashMap<usize, usize> = HashMap::new();
     groups
         .values()
@@ -135,7 +136,18 @@ pub(crate) fn order(l: &Lowering<'_>, members: &[ValueId], skip: &HashSet<ValueI
             continue;
         }
         let Some((&first, ())) = ready.iter().next() else {
-            break;
+            // Equal depths never wait for each other; should a group be stuck all the same, it starts apart.
+            let Some((g, group)) = gathered.pop_first() else {
+                break;
+            };
+            if let Some(size) = sizes.get_mut(&g) {
+                *size -= group.len();
+            }
+            group
+                .iter()
+                .for_each(|&k| finish(k, &mut ready, &mut waiting));
+            units.push(Unit::Dots(group));
+            continue;
         };
         let w = width(first);
         let mut block = Vec::new();
@@ -150,13 +162,6 @@ pub(crate) fn order(l: &Lowering<'_>, members: &[ValueId], skip: &HashSet<ValueI
         }
         units.push(Unit::Elementwise(block));
     }
-    // A group that could not be gathered in one go (it never happens for equal depths) is emitted apart.
-    units.extend(
-        gathered
-            .into_values()
-            .flatten()
-            .map(|k| Unit::Dots(vec![k])),
-    );
     units
 }
 

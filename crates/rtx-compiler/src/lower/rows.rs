@@ -164,7 +164,9 @@ impl Builder<'_, '_> {
         }
         let i = &self.l.graph.instructions[k];
         let read_through = self.skip.contains(&k)
-            || (is_row_invariant_broadcast(self.l.graph, k) && self.l.buffer[k].is_none());
+            || (is_row_invariant_broadcast(self.l.graph, k)
+                && simple_row_broadcast(self.l.graph, k)
+                && self.l.buffer[k].is_none());
         if read_through {
             let from = i.inputs[0];
             if is_row_invariant_broadcast(self.l.graph, k) {
