@@ -82,7 +82,7 @@ pub(super) fn add(
     problem
         .scalar_term("data", pixels, move |f| {
             let miss = (f.get("u") - f.data("u"))
-                .map(Tensor::square)
+                .map(|d| d.square() * &precision)
                 .sum_components();
             let seen = f.data("seen");
             (miss * &seen).value().sum_all() / (seen.value().sum_all() * (nf * nc) as f64)
