@@ -164,22 +164,28 @@ pub enum PinnError {
     },
     /// The optimizer, the trainer or a checkpoint.
     #[error(transparent)]
-    Training(rtx_nn::NnError),
+    Training(Box<rtx_nn::NnError>),
     /// A mistake in a formula, or a refusal of the device.
     #[error(transparent)]
-    Tensor(#[from] rtx_tensor::Error),
+    Tensor(Box<rtx_tensor::Error>),
+}
+
+impl From<rtx_tensor::Error> for PinnError {
+    fn from(e: rtx_tensor::Error) -> Self {
+        PinnError::Tensor(Box::new(e))
+    }
 }
 
 impl From<rtx_nn::NnError> for PinnError {
     fn from(e: rtx_nn::NnError) -> Self {
         match e {
-            rtx_nn::NnError::Tensor(t) => PinnError::Tensor(t),
+            rtx_nn::NnError::Tensor(t) => t.into(),
             // Errors of this crate come back from inside a loss as they went in.
             rtx_nn::NnError::Loss(inner) => match inner.downcast::<PinnError>() {
                 Ok(own) => *own,
-                Err(other) => PinnError::Training(rtx_nn::NnError::Loss(other)),
+                Err(other) => PinnError::Training(Box::new(rtx_nn::NnError::Loss(other))),
             },
-            other => PinnError::Training(other),
+            other => PinnError::Training(Box::new(other)),
         }
     }
 }

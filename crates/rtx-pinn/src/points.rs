@@ -16,7 +16,7 @@ impl Points {
     /// # Errors
     /// A length that is no multiple of `dims`, no point, or coordinates that are not finite.
     pub fn new(dims: usize, coordinates: Vec<f64>) -> Result<Points> {
-        if dims == 0 || coordinates.len() % dims != 0 {
+        if dims == 0 || !coordinates.len().is_multiple_of(dims) {
             return Err(PinnError::Dimensions {
                 what: "points".into(),
                 expected: dims,

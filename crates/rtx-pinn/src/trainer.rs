@@ -22,6 +22,7 @@ use std::sync::atomic::AtomicBool;
 type Inputs = (Vec<Tensor>, Vec<Tensor>);
 
 /// Where the arrays of a point set are among the inputs.
+#[derive(Clone)]
 struct SetLayout {
     /// Number of stored points and of points drawn per step.
     batch: Option<(usize, usize)>,
@@ -34,7 +35,9 @@ struct SetLayout {
 pub struct PinnTrainer {
     trainer: Trainer<Model, Inputs>,
     rules: Arc<Rules>,
-    terms: Vec<String>,
+    layouts: Arc<Vec<SetLayout>>,
+    terms: Arc<Vec<Term>>,
+    stop: Option<Arc<AtomicBool>>,
     predictor: Predictor,
     warnings: Vec<String>,
     dtype: DType,
@@ -58,15 +61,16 @@ impl PinnTrainer {
         }
         let weights = problem.terms.iter().map(|t| t.weight);
         let weights = weights.map(|w| scalar(w, dtype, device)).collect();
-        let terms: Vec<String> = problem.terms.iter().map(|t| t.name.clone()).collect();
-        let (loss_rules, loss_terms) = (rules.clone(), problem.terms);
+        let (layouts, terms) = (Arc::new(layouts), Arc::new(problem.terms));
+        let (loss_rules, loss_layouts, loss_terms) =
+            (rules.clone(), layouts.clone(), terms.clone());
         let trainer = Trainer::new(
             model,
             optimizer,
             schedule,
             (arrays, weights),
             move |model: &Model, inputs: &Inputs, step: &StepContext| {
-                losses(model, inputs, step, &loss_rules, &layouts, &loss_terms)
+                losses(model, inputs, step, &loss_rules, &loss_layouts, &loss_terms)
                     .map_err(NnError::loss)
             },
             device,
@@ -74,7 +78,9 @@ impl PinnTrainer {
         Ok(PinnTrainer {
             trainer,
             rules,
+            layouts,
             terms,
+            stop: None,
             predictor: Predictor::default(),
             warnings,
             dtype,
@@ -113,7 +119,8 @@ impl PinnTrainer {
     }
 
     /// A flag that ends a run at the next read when somebody sets it.
-    pub fn stop_flag(self, flag: Arc<AtomicBool>) -> Self {
+    pub fn stop_flag(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.stop = Some(flag.clone());
         self.with(|t| t.stop_flag(flag))
     }
 
@@ -138,14 +145,39 @@ impl PinnTrainer {
         Ok(self.trainer.run(steps)?)
     }
 
-    /// Polishes fields and unknowns with L-BFGS in double precision. Points that are drawn per step stay
-    /// those of the current step.
+    /// Polishes fields and unknowns with L-BFGS in double precision. Point sets that are drawn from per
+    /// step are used whole: on one draw the minimum would be that draw's.
     ///
     /// # Errors
     /// A formula that captured single-precision arrays; attach them with
     /// [`PointSet::with_data`] instead.
     pub fn then(&mut self, lbfgs: &Lbfgs) -> Result<Minimum> {
-        Ok(self.trainer.polish(lbfgs)?.minimum)
+        let lbfgs = match &self.stop {
+            Some(flag) => lbfgs.clone().stop_flag(flag.clone()),
+            None => lbfgs.clone(),
+        };
+        let whole: Vec<SetLayout> = self
+            .layouts
+            .iter()
+            .map(|l| SetLayout {
+                batch: None,
+                ..l.clone()
+            })
+            .collect();
+        let state = self.trainer.state();
+        let step = StepContext::new(&state.key, &state.step);
+        let report = lbfgs.minimize_model(
+            self.trainer.model(),
+            self.trainer.inputs(),
+            |model, inputs| {
+                losses(model, inputs, &step, &self.rules, &whole, &self.terms)
+                    .map(|l| l.total)
+                    .map_err(NnError::loss)
+            },
+            &self.device,
+        )?;
+        self.trainer.set_model(report.rounded)?;
+        Ok(report.minimum)
     }
 
     /// Another weight for a term, from the next run on. Never compiles anything.
@@ -154,10 +186,10 @@ impl PinnTrainer {
     /// A term that does not exist, or a weight that is negative or not finite.
     pub fn set_weight(&mut self, term: &str, weight: f64) -> Result<()> {
         check_weight(term, weight)?;
-        let Some(k) = self.terms.iter().position(|t| t == term) else {
+        let Some(k) = self.terms.iter().position(|t| t.name == term) else {
             return Err(PinnError::UnknownTerm {
                 asked: term.into(),
-                known: self.terms.clone(),
+                known: self.terms(),
             });
         };
         let (arrays, mut weights) = self.trainer.inputs().clone();
@@ -167,8 +199,8 @@ impl PinnTrainer {
     }
 
     /// Names of the terms in order.
-    pub fn terms(&self) -> &[String] {
-        &self.terms
+    pub fn terms(&self) -> Vec<String> {
+        self.terms.iter().map(|t| t.name.clone()).collect()
     }
 
     /// What might be wrong with the problem though it can be trained.
