@@ -13,6 +13,9 @@ pub enum Error {
     /// A network, its training, or a checkpoint.
     #[error(transparent)]
     Nn(#[from] rtx_nn::NnError),
+    /// A physics-informed problem.
+    #[error(transparent)]
+    Pinn(#[from] rtx_pinn::PinnError),
     /// Elastography data, an inversion, a phantom or a figure.
     #[error(transparent)]
     Mre(#[from] rtx_mre::MreError),

@@ -1,10 +1,13 @@
 //! Why the command stops, and the exit code that says so to scripts.
 
+use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
 use rustytorch::mre::MreError;
 use rustytorch::mre::simulate::SimulateError;
+use rustytorch::nn::NnError;
+use rustytorch::pinn::PinnError;
 
 /// A reason to stop.
 #[derive(Debug)]
@@ -44,12 +47,32 @@ impl fmt::Display for Failure {
 
 impl From<MreError> for Failure {
     fn from(error: MreError) -> Self {
-        if error.is_input_error() {
+        let curable = match &error {
+            MreError::Training(source) => bad_checkpoint(&**source),
+            other => other.is_input_error(),
+        };
+        if curable {
             Self::Input(error.to_string())
         } else {
             Self::Other(error.to_string())
         }
     }
+}
+
+/// Whether a training failed because of the checkpoint it was given, and not by itself.
+fn bad_checkpoint(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(NnError::Format { .. } | NnError::Mismatch { .. }) = error.downcast_ref() {
+            return true;
+        }
+        if let Some(PinnError::Training(inner)) = error.downcast_ref() {
+            next = Some(inner);
+            continue;
+        }
+        next = error.source();
+    }
+    false
 }
 
 impl From<SimulateError> for Failure {

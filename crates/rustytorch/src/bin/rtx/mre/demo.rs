@@ -6,19 +6,17 @@ use clap::Args;
 use rustytorch::mre::figure::comparison_figure;
 use rustytorch::mre::inversion::{AhiOptions, ahi};
 use rustytorch::mre::metrics::{Quantity, Truth, compare};
+use rustytorch::mre::pinn::{Equation, PinnRheology, Recipe};
 use rustytorch::mre::simulate::Preset;
 use rustytorch::mre::{LoadOptions, MreError, WaveField};
 use rustytorch::tensor::Device;
 use serde_json::json;
 
 use super::invert::{Training, interrupted, train};
-use super::pinn::{Equation, Rheology3};
 use super::{simulate, truth};
 use crate::failure::Failure;
 use crate::output::{OutputFolder, command_line, note, say, say_json, write_json};
 
-/// Steps of the network: what fits into three minutes on two cores.
-const STEPS: usize = 1_500;
 /// Noise power of the phantom.
 const NOISE: f64 = 1e-3;
 /// Frequency that the picture shows, Hz.
@@ -34,9 +32,9 @@ pub struct DemoArgs {
     /// Folder for wave.npz, modulus.npz, demo.png and metrics.json.
     #[arg(long, value_name = "DIR", default_value = "rtx-demo")]
     out: PathBuf,
-    /// Training steps.
-    #[arg(long, default_value_t = STEPS as u64, value_parser = clap::value_parser!(u64).range(1..))]
-    steps: u64,
+    /// Training steps [default: those of a short training, at most three minutes on two cores].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
     /// Seed of the noise and of the network.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -69,8 +67,9 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     note("2/3 training the network");
     let training = Training {
         equation: Equation::Hetero,
-        rheology: Rheology3::Voigt,
-        steps: Some(usize::try_from(args.steps).unwrap_or(usize::MAX)),
+        rheology: PinnRheology::Voigt,
+        steps: args.steps.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+        recipe: Some(Recipe::quick()),
         seed: args.seed,
         holdout: 0.1,
         holdout_block: 1,
@@ -100,8 +99,8 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     let shown = wave.freq.iter().position(|f| *f == SHOWN_HZ).unwrap_or(0);
     let title = format!(
-        "Four discs of 10 kPa in 3 kPa, noise power {NOISE}, one training of {} steps",
-        args.steps
+        "Four discs of 10 kPa in 3 kPa, noise power {NOISE}, {} training steps",
+        inversion.steps.unwrap_or(0)
     );
     let picture = folder.file("demo.png");
     comparison_figure(

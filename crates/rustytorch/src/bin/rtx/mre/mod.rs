@@ -3,7 +3,6 @@
 mod demo;
 mod info;
 mod invert;
-mod pinn;
 mod simulate;
 mod truth;
 

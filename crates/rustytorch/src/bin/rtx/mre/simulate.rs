@@ -16,12 +16,15 @@ use crate::output::{OutputFolder, command_line, say, say_json, write_json};
 
 /// Arguments of `rtx mre simulate`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:\n  \
     rtx mre simulate --preset four-target --noise 1e-3 --seed 1 --out phantom\n  \
     rtx mre simulate --preset homogeneous --size 60,60 --freq 60,80 --disc 30,30,6,8 --out one-disc\n  \
     rtx mre simulate --config phantom.toml --noise 1e-2 --out noisy\n\n\
     The file wave.npz holds `u` and the truth `G` [freq, x, y], `region` [x, y], `freq` (Hz) and \
-    `spacing` (m). Flags go before the TOML file, which goes before the preset.")]
+    `spacing` (m). Flags go before the TOML file, which goes before the preset."
+)]
 pub struct SimulateArgs {
     /// Folder for wave.npz and phantom.json.
     #[arg(long, value_name = "DIR")]

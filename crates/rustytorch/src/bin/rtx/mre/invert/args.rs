@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use rustytorch::mre::axes::parse_frequencies;
+use rustytorch::mre::pinn::{Equation, PinnRheology};
 use rustytorch::mre::wave::MaskSource;
 use rustytorch::mre::{LoadOptions, MreError};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::mre::pinn::{Equation, Rheology3};
 
 /// How to invert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -54,7 +54,7 @@ pub enum RheologyArg {
     Voigt,
 }
 
-impl From<RheologyArg> for Rheology3 {
+impl From<RheologyArg> for PinnRheology {
     fn from(rheology: RheologyArg) -> Self {
         match rheology {
             RheologyArg::Independent => Self::Independent,
@@ -66,14 +66,17 @@ impl From<RheologyArg> for Rheology3 {
 
 /// Arguments of `rtx mre invert`.
 #[derive(Debug, Args, Serialize)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:\n  \
     rtx mre invert phantom/wave.npz --var u --axes freq,x,y --out result\n  \
     rtx mre invert brain.mat --var displacement --axes x,y,slice,phase,dir,freq \\\n      \
     --freq 30,40,50,60 --spacing-mm 0.9375 --components z --out out/brain\n  \
     rtx mre invert wave.npz --var u --axes freq,x,y --method ahi --smoothing 2 --out ahi\n\n\
     Ctrl-C keeps a checkpoint; the same command with --resume goes on from it. A truth in the file \
     (arrays G and region) is compared with the result and never used for it.\n\
-    Exit codes: 0 done, 1 failed, 2 bad input, 130 stopped by Ctrl-C.")]
+    Exit codes: 0 done, 1 failed, 2 bad input, 130 stopped by Ctrl-C."
+)]
 pub struct InvertArgs {
     /// A .mat (v5 to v7), .npy or .npz file; `rtx mre info FILE` lists what it holds.
     pub input: PathBuf,
@@ -131,9 +134,6 @@ pub struct InvertArgs {
         default_value_t = 0
     )]
     pub erode: usize,
-    /// Go on where the loss modulus comes out negative, instead of stopping with the likely cause.
-    #[arg(long, help_heading = "Data")]
-    pub allow_negative_loss: bool,
 
     /// Wave equation of the network.
     #[arg(long, help_heading = "Network", value_enum, default_value_t = EquationArg::Hetero)]

@@ -3,6 +3,7 @@
 use ndarray::Array5;
 use num_complex::Complex64;
 use rustytorch::mre::inversion::{AhiOptions, RatioOptions, ahi, windowed_ratio};
+use rustytorch::mre::pinn::{self, CHECKPOINT, Equation, PinnOptions, PinnRheology, Recipe};
 use rustytorch::mre::{Modulus, WaveField};
 use rustytorch::tensor::Device;
 use serde_json::{Value, json};
@@ -11,12 +12,10 @@ use std::time::Instant;
 use super::args::{InvertArgs, Method};
 use crate::failure::Failure;
 use crate::interrupt::stop_flag;
-use crate::mre::pinn::{self, Equation, PinnOptions, Rheology3};
 use crate::output::OutputFolder;
 
 /// Name of the log of the losses in the output folder.
 const LOSS_FILE: &str = "loss.csv";
-const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
 
 /// What any method gives.
 #[derive(Debug)]
@@ -45,9 +44,11 @@ pub struct Training<'a> {
     /// Wave equation.
     pub equation: Equation,
     /// Frequency dependence.
-    pub rheology: Rheology3,
+    pub rheology: PinnRheology,
     /// Steps; the method's choice if absent.
     pub steps: Option<usize>,
+    /// Settings other than the standard ones of the rheology.
+    pub recipe: Option<Recipe>,
     /// Seed.
     pub seed: u64,
     /// Share of the pixels that are held out.
@@ -74,6 +75,7 @@ pub fn invert(
                 equation: args.equation.into(),
                 rheology: args.rheology.into(),
                 steps: args.steps.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+                recipe: None,
                 seed: args.seed,
                 holdout: args.holdout,
                 holdout_block: usize::try_from(args.holdout_block).unwrap_or(usize::MAX),
@@ -117,7 +119,7 @@ pub fn train(
     training: &Training<'_>,
     folder: &OutputFolder,
 ) -> Result<Inversion, Failure> {
-    let checkpoint = folder.file(CHECKPOINT_FILE);
+    let checkpoint = folder.file(CHECKPOINT);
     if training.resume && !checkpoint.is_file() {
         return Err(Failure::input(format!(
             "--resume: there is no checkpoint `{}`; leave --resume out to start anew, or give the \
@@ -138,6 +140,7 @@ pub fn train(
         progress: true,
         csv: Some(folder.file(LOSS_FILE)),
         device: training.device.clone(),
+        recipe: training.recipe,
     };
     let result = pinn::invert(wave, &options)?;
     Ok(Inversion {
@@ -154,7 +157,7 @@ pub fn train(
 
 /// What to say after Ctrl-C.
 pub fn interrupted(inversion: &Inversion, folder: &OutputFolder) -> Failure {
-    let checkpoint = folder.file(CHECKPOINT_FILE);
+    let checkpoint = folder.file(CHECKPOINT);
     let steps = inversion.steps.unwrap_or(0);
     Failure::Interrupted(if checkpoint.is_file() {
         format!(

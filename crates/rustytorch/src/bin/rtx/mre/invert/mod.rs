@@ -8,7 +8,6 @@ mod report;
 use std::time::Instant;
 
 use rustytorch::mre::figure::{DisplacementUnit, maps_figure};
-use rustytorch::mre::inversion::{AhiOptions, ahi};
 use rustytorch::mre::metrics::Truth;
 use rustytorch::mre::{Modulus, MreError, WaveField};
 use rustytorch::tensor::Device;
@@ -18,7 +17,6 @@ pub use method::{Training, interrupted, train};
 
 use crate::failure::Failure;
 use crate::output::{OutputFolder, command_line, note, say, say_json, write_json};
-use args::Method;
 
 /// Runs the inversion.
 ///
@@ -30,12 +28,9 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
     let options = args.load_options()?;
     let device = Device::named(&args.device)?;
     let folder = OutputFolder::prepare(&args.out)?;
-    let mut wave = WaveField::load(&args.input, &options)?;
+    let wave = WaveField::load(&args.input, &options)?;
     let plan = reference::Plan::load(args, &wave)?;
     let load_seconds = started.elapsed().as_secs_f64();
-    if args.method == Method::Pinn && !args.allow_negative_loss {
-        guard_time_sign(&mut wave, args)?;
-    }
     wave.provenance
         .warnings
         .iter()
@@ -45,9 +40,7 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
     if inversion.stopped {
         return Err(interrupted(&inversion, &folder));
     }
-    if !args.allow_negative_loss {
-        inversion.modulus.check_loss_sign(options.time_sign)?;
-    }
+    inversion.modulus.check_loss_sign(options.time_sign)?;
 
     // From here on nothing changes the maps: the truth and the reference are only compared.
     let truth = known_truth(args, &inversion.modulus)?;
@@ -86,36 +79,6 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
             folder.path().display()
         ));
     }
-    Ok(())
-}
-
-/// A network whose viscosity cannot be negative hides data of the other time convention, so a direct
-/// inversion looks first: it costs a moment, the training minutes.
-///
-/// Noise alone can turn the direct loss modulus slightly negative; that is a warning.
-fn guard_time_sign(wave: &mut WaveField, args: &InvertArgs) -> Result<(), Failure> {
-    /// Share of |G| below which a negative direct loss modulus may be noise.
-    const DOUBT: f64 = 0.05;
-    let direct = ahi(wave, AhiOptions::default())?;
-    let sign = args.load_options()?.time_sign;
-    let Err(error) = direct.check_loss_sign(sign) else {
-        return Ok(());
-    };
-    let sum = |part: &dyn Fn(&num_complex::Complex64) -> f64| {
-        let values = (0..wave.freq.len()).flat_map(|f| direct.values(f));
-        let mut parts: Vec<f64> = values.map(|g| part(&g)).collect();
-        parts.sort_by(f64::total_cmp);
-        parts.get(parts.len() / 2).copied().unwrap_or(0.0)
-    };
-    if sum(&|g| g.im) < -DOUBT * sum(&|g| g.norm()) {
-        return Err(Failure::input(format!(
-            "a direct inversion (AHI) says: {error}; or give --allow-negative-loss to go on"
-        )));
-    }
-    wave.provenance.warnings.push(format!(
-        "the loss modulus of a direct inversion (AHI) is slightly negative; check --time-sign {}",
-        sign.symbol()
-    ));
     Ok(())
 }
 
