@@ -50,6 +50,34 @@
 //! }
 //! ```
 //!
+//! An unknown coefficient of a differential equation is found from data by a [`Problem`](pinn::Problem):
+//!
+//! ```
+//! use rustytorch::prelude::*;
+//!
+//! fn main() -> rustytorch::Result<()> {
+//!     // u'' + k^2 u = 0 on (0, 1), with k unknown and u measured at 50 points.
+//!     let line = Interval::new(0.0, 1.0);
+//!     let at = line.sample(50, Sampling::Random(1))?;
+//!     let measured = at.evaluate(|x| (3.0 * x[0]).sin());
+//!     let net = Mlp::new(1, 1).hidden(&[16, 16]).activation(Activation::Tanh).seed(1).build(&Device::best());
+//!     let mut trainer = Problem::new(line)
+//!         .field("u", net)
+//!         .unknown("k", 1.0, 0.1..10.0)
+//!         .residual("wave", 64, |f| {
+//!             let (u, k) = (f.get("u"), f.unknown("k"));
+//!             u.laplacian() + k.clone() * k * u
+//!         })
+//!         .observe("u", ("sensors", at), measured)
+//!         .weight("u.observed.sensors", 100.0)
+//!         .trainer(Adam::default(), Schedule::Constant(3e-3))?
+//!         .quiet(true);
+//!     let before = trainer.run(1)?.loss;
+//!     assert!(trainer.run(200)?.loss < before); // some thousand steps bring k to 3
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # Features
 //! `cli` (on by default) builds the command `rtx`; libraries leave it out with
 //! `default-features = false`.
