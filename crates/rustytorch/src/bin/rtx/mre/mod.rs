@@ -20,7 +20,7 @@ pub enum MreCommand {
     /// Invert measured waves to maps of the complex shear modulus.
     Invert(Box<invert::InvertArgs>),
     /// Simulate a 2-D viscoelastic phantom with known modulus.
-    Simulate(simulate::SimulateArgs),
+    Simulate(Box<simulate::SimulateArgs>),
 }
 
 /// Runs one of them.
@@ -29,6 +29,6 @@ pub fn run(command: MreCommand) -> Result<(), Failure> {
         MreCommand::Demo(args) => demo::run(&args),
         MreCommand::Info(args) => info::run(&args),
         MreCommand::Invert(args) => invert::run(&args),
-        MreCommand::Simulate(args) => simulate::run(args),
+        MreCommand::Simulate(args) => simulate::run(&args),
     }
 }

@@ -89,9 +89,9 @@ pub struct SimulateArgs {
 }
 
 /// Simulates and writes a phantom.
-pub fn run(args: SimulateArgs) -> Result<(), Failure> {
+pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    let config = config(&args)?;
+    let config = config(args)?;
     let folder = OutputFolder::prepare(&args.out)?;
     let phantom = solve(&config)?;
     let path = folder.file("wave.npz");
