@@ -1,0 +1,53 @@
+//! `rtx devices`.
+
+use clap::Args;
+use rustytorch::tensor::Device;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output::{say, say_json};
+use crate::table::Table;
+
+/// Arguments of `rtx devices`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  rtx devices --json")]
+pub struct DevicesArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists the devices.
+pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let best = Device::best();
+    let known = [
+        ("cpu", format!("{threads} threads"), "compiled programs"),
+        (
+            "reference",
+            "1 thread".into(),
+            "slow op-by-op evaluation, for comparisons",
+        ),
+    ];
+    let devices = known.map(|(name, size, what)| {
+        Device::named(name).map(|device| (name, size, what, device == best))
+    });
+    let devices = devices.into_iter().collect::<Result<Vec<_>, _>>()?;
+    if args.json {
+        let list: Vec<_> = devices
+            .iter()
+            .map(|(name, size, what, best)| {
+                json!({"name": name, "size": size, "description": what, "best": best})
+            })
+            .collect();
+        say_json(&json!(list));
+        return Ok(());
+    }
+    let mut table = Table::new(["device", "size", "what it is"]);
+    for (name, size, what, best) in devices {
+        let mark = if best { " (default)" } else { "" };
+        table.row([format!("{name}{mark}"), size, what.to_string()]);
+    }
+    say(&table.render());
+    Ok(())
+}

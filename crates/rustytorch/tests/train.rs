@@ -1,0 +1,164 @@
+//! The network from the command line, for a handful of steps: files, resume, Ctrl-C, the demo.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn rtx(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rtx"))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+fn ok(folder: &Path, args: &[&str]) -> Value {
+    let out = rtx(folder, args);
+    let error = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{args:?}: {error}");
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+fn phantom(folder: &Path) {
+    let args = [
+        "mre",
+        "simulate",
+        "--preset",
+        "homogeneous",
+        "--size",
+        "24,24",
+        "--freq",
+        "80,100",
+        "--noise",
+        "1e-4",
+        "--out",
+        "phantom",
+        "--json",
+    ];
+    ok(folder, &args);
+}
+
+/// `rtx mre invert` with the network on that phantom.
+fn invert<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec![
+        "mre",
+        "invert",
+        "phantom/wave.npz",
+        "--var",
+        "u",
+        "--axes",
+        "freq,x,y",
+        "--json",
+        "--out",
+        out,
+    ];
+    args.extend(more);
+    args
+}
+
+#[test]
+fn a_short_training_writes_all_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    phantom(at);
+    let metrics = ok(
+        at,
+        &invert(
+            "out",
+            &["--steps", "20", "--seed", "4", "--holdout-block", "3"],
+        ),
+    );
+    assert_eq!(
+        (&metrics["steps"], &metrics["seed"]),
+        (&20.into(), &4.into())
+    );
+    assert_eq!(metrics["heldout_relative_l2"].as_array().unwrap().len(), 2);
+    assert!(!metrics["losses"].as_object().unwrap().is_empty());
+    for file in [
+        "modulus.npz",
+        "maps.png",
+        "metrics.json",
+        "loss.csv",
+        "checkpoint.safetensors",
+    ] {
+        assert!(at.join("out").join(file).is_file(), "{file}");
+    }
+    // A damaged checkpoint is bad input, and the maps of the finished run stay.
+    fs::write(at.join("out/checkpoint.safetensors"), "damaged").unwrap();
+    let out = rtx(
+        at,
+        &invert("out", &["--steps", "30", "--seed", "4", "--resume"]),
+    );
+    let error = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{error}");
+    assert!(error.contains("checkpoint.safetensors"), "{error}");
+    assert!(at.join("out/modulus.npz").is_file());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_a_checkpoint_that_resume_continues_from() {
+    use std::time::{Duration, Instant};
+
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    phantom(at);
+    // Far more steps than the test waits for.
+    let steps = ["--steps", "1000000"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rtx"))
+        .args(invert("out", &steps))
+        .current_dir(at)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (start, log) = (Instant::now(), at.join("out/loss.csv"));
+    let lines = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+    while lines() < 3 {
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "no loss was logged"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let status = child.wait().unwrap();
+    let mut error = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut error).unwrap();
+    assert_eq!(status.code(), Some(130), "{error}");
+    assert!(error.contains("--resume"), "{error}");
+    assert!(at.join("out/checkpoint.safetensors").is_file());
+    assert!(
+        !at.join("out/modulus.npz").exists(),
+        "an unfinished training leaves no maps"
+    );
+
+    let before = fs::metadata(at.join("out/checkpoint.safetensors"))
+        .unwrap()
+        .len();
+    assert!(before > 0);
+    // The checkpoint is beyond 20 steps, so a total of 20 ends at once with what was trained.
+    let metrics = ok(at, &invert("out", &["--steps", "20", "--resume"]));
+    assert!(
+        metrics["steps"].as_u64().unwrap() > 20,
+        "{}",
+        metrics["steps"]
+    );
+}
+
+#[test]
+fn the_demo_draws_one_picture_and_one_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let summary = ok(at, &["mre", "demo", "--steps", "5", "--json"]);
+    assert_eq!(summary["truth"].as_array().unwrap().len(), 3);
+    for file in ["wave.npz", "modulus.npz", "demo.png", "metrics.json"] {
+        assert!(at.join("rtx-demo").join(file).is_file(), "{file}");
+    }
+}
