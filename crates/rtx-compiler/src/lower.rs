@@ -44,9 +44,18 @@ pub(crate) fn lower(graph: &Graph, clusters: &Clusters) -> Program {
             Cluster::Whole(k) => {
                 if let Some(output) = l.buffer[*k] {
                     let i = &graph.instructions[*k];
-                    let row_count = matches!(i.op, Op::RowCount);
-                    let inputs = if row_count {
-                        l.row_source(i.inputs[0]).into_iter().collect()
+                    let counted = matches!(i.op, Op::RowCount);
+                    let rows = counted
+                        .then(|| {
+                            graph.instructions[i.inputs[0]]
+                                .shape
+                                .dims()
+                                .first()
+                                .copied()
+                        })
+                        .flatten();
+                    let inputs = if counted {
+                        Vec::new()
                     } else {
                         i.inputs.iter().filter_map(|&x| l.buffer[x]).collect()
                     };
@@ -54,6 +63,7 @@ pub(crate) fn lower(graph: &Graph, clusters: &Clusters) -> Program {
                         op: i.op.clone(),
                         inputs,
                         output,
+                        rows,
                     }));
                 }
             }
@@ -126,14 +136,5 @@ impl Lowering<'_> {
             _ => false,
         };
         !whole
-    }
-
-    /// An input buffer whose leading extent is that of `k`.
-    fn row_source(&self, k: ValueId) -> Option<BufferId> {
-        let dim = self.graph.instructions[k].shape.dims().first()?;
-        self.graph
-            .inputs
-            .iter()
-            .position(|i| i.shape.dims().first() == Some(dim))
     }
 }

@@ -51,6 +51,8 @@ pub struct WholeKernel {
     pub inputs: Vec<BufferId>,
     /// Result.
     pub output: BufferId,
+    /// For a row count: the extent that is counted.
+    pub rows: Option<Dim>,
 }
 
 /// Work on blocks of rows of one domain.

@@ -6,7 +6,7 @@ use crate::whole::{self, Array};
 use crate::workspace::Workspace;
 use rtx_compiler::{Kernel, Program, WholeKernel};
 use rtx_ir::eval::HostArray;
-use rtx_ir::{Dim, Graph, Op, RowDomain, Value};
+use rtx_ir::{Dim, Graph, RowDomain, Value};
 use rtx_runtime::{Backend, Error, Executable, ProgramStats, Result};
 use std::sync::{Arc, Mutex};
 
@@ -220,7 +220,7 @@ impl CpuProgram {
                             dims: dims[b].clone(),
                         };
                         let inputs: Vec<Array> = k.inputs.iter().map(|&b| array(b)).collect();
-                        let rows = matches!(k.op, Op::RowCount).then(|| dims[k.inputs[0]][0]);
+                        let rows = k.rows.map(|d| self.rows_of(Some(d), rows));
                         whole::run(&k.op, &inputs, &array(k.output), rows);
                     }
                 }
@@ -256,6 +256,17 @@ impl Executable for CpuProgram {
         steps: usize,
     ) -> Result<Vec<Value>> {
         let rows = self.check(&inputs)?;
+        for k in &self.kernels {
+            let counted = match k {
+                Ready::Whole(w) => w.rows,
+                Ready::Rows(p) => p.kernel.domain,
+            };
+            if let Some(Dim::Rows(d)) = counted
+                && !rows.iter().any(|(x, _)| *x == d)
+            {
+                return Err(rtx_ir::Error::UnknownRows { domain: d.name() }.into());
+            }
+        }
         let inputs: Vec<Value> = inputs.iter().map(local).collect();
         let dims: Vec<Vec<usize>> = (0..self.program.buffers.len())
             .map(|b| self.dims(b, &rows))

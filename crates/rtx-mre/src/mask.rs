@@ -136,6 +136,43 @@ pub fn erode(mask: &Array3<bool>, layers: usize) -> Array3<bool> {
     current
 }
 
+/// Second harmonic over its median beyond which a pixel's motion is not the vibration.
+const UNRELIABLE: f64 = 6.0;
+
+/// Takes pixels out of `mask` whose second harmonic (`[freq, component, x, y, z]`: noise, pulsation, unwrapping
+/// errors) exceeds six times its median over the mask at any frequency. Returns how many.
+pub fn drop_unreliable(
+    mask: &mut Array3<bool>,
+    second: &ndarray::Array5<num_complex::Complex64>,
+) -> usize {
+    let before = count(mask);
+    let inside: Vec<_> = mask
+        .indexed_iter()
+        .filter(|(_, m)| **m)
+        .map(|(at, _)| at)
+        .collect();
+    let (nf, nc, ..) = second.dim();
+    for f in 0..nf {
+        for c in 0..nc {
+            let mut sizes: Vec<f64> = inside
+                .iter()
+                .map(|&(x, y, z)| second[[f, c, x, y, z]].norm())
+                .collect();
+            sizes.retain(|v| v.is_finite());
+            sizes.sort_by(f64::total_cmp);
+            let Some(&median) = sizes.get(sizes.len() / 2) else {
+                continue;
+            };
+            for &(x, y, z) in &inside {
+                if second[[f, c, x, y, z]].norm() > UNRELIABLE * median && median > 0.0 {
+                    mask[[x, y, z]] = false;
+                }
+            }
+        }
+    }
+    before - count(mask)
+}
+
 /// Number of pixels inside.
 pub fn count(mask: &Array3<bool>) -> usize {
     mask.iter().filter(|&&inside| inside).count()

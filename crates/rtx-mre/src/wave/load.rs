@@ -101,7 +101,11 @@ impl Loader<'_> {
 
         self.refuse_zero_components(&name, &u, &freq, &parts)?;
         let (mask, mask_from) = self.mask(&axes, &u)?;
-        let mask = mask::erode(&mask, self.options.erode);
+        let mut mask = mask::erode(&mask, self.options.erode);
+        let unreliable = match (&second, &self.options.mask) {
+            (Some(second), MaskSource::Auto(_)) => mask::drop_unreliable(&mut mask, second),
+            _ => 0,
+        };
         let mask_pixels = mask::count(&mask);
         if mask_pixels == 0 {
             return Err(self.bad(
@@ -130,7 +134,10 @@ impl Loader<'_> {
                 freq_from,
                 mask_from,
                 mask_pixels,
-                warnings: Vec::new(),
+                warnings: (unreliable > 0)
+                    .then(|| format!("{unreliable} pixels with an outlying second harmonic were taken out of the mask"))
+                    .into_iter()
+                    .collect(),
             },
             u,
             freq,

@@ -64,12 +64,15 @@ impl From<RheologyArg> for PinnRheology {
     }
 }
 
+/// Layers of rim pixels, part tissue and part fluid, that measured data lose by default.
+const RIM: usize = 3;
+
 /// Arguments of `rtx mre invert`.
 #[derive(Debug, Args, Serialize)]
 #[command(
     allow_negative_numbers = true,
     after_help = "Examples:\n  \
-    rtx mre invert phantom/wave.npz --var u --axes freq,x,y --out result\n  \
+    rtx mre invert phantom/wave.npz --var u --axes freq,x,y --rheology voigt --out result\n  \
     rtx mre invert brain.mat --var displacement --axes x,y,slice,phase,dir,freq \\\n      \
     --freq 30,40,50,60 --spacing-mm 0.9375 --components z --out out/brain\n  \
     rtx mre invert wave.npz --var u --axes freq,x,y --method ahi --smoothing 2 --out ahi\n\n\
@@ -126,20 +129,15 @@ pub struct InvertArgs {
     /// whose non-zero pixels are tissue.
     #[arg(long, help_heading = "Data", default_value = "auto")]
     pub mask: String,
-    /// Layers of pixels to take off the mask.
-    #[arg(
-        long,
-        help_heading = "Data",
-        value_name = "PIXELS",
-        default_value_t = 0
-    )]
-    pub erode: usize,
+    /// Layers of pixels to take off the mask [default: 3 for measured data, 0 for a harmonic].
+    #[arg(long, help_heading = "Data", value_name = "PIXELS")]
+    pub erode: Option<usize>,
 
-    /// Wave equation of the network.
-    #[arg(long, help_heading = "Network", value_enum, default_value_t = EquationArg::Hetero)]
-    pub equation: EquationArg,
+    /// Wave equation of the network [default: helmholtz for independent frequencies, else hetero].
+    #[arg(long, help_heading = "Network", value_enum)]
+    pub equation: Option<EquationArg>,
     /// How the modulus depends on the frequency.
-    #[arg(long, help_heading = "Network", value_enum, default_value_t = RheologyArg::Voigt)]
+    #[arg(long, help_heading = "Network", value_enum, default_value_t = RheologyArg::Independent)]
     pub rheology: RheologyArg,
     /// Training steps [default: chosen by the method].
     #[arg(long, help_heading = "Network", value_parser = clap::value_parser!(u64).range(1..))]
@@ -230,11 +228,21 @@ impl InvertArgs {
         Ok(())
     }
 
+    /// The wave equation asked for, or the one that suits the rheology.
+    pub fn equation(&self) -> Equation {
+        match (self.equation, self.rheology) {
+            (Some(equation), _) => equation.into(),
+            (None, RheologyArg::Independent) => Equation::Helmholtz,
+            (None, _) => Equation::Hetero,
+        }
+    }
+
     /// What the flags say about the file.
     ///
     /// # Errors
     /// [`MreError::BadOption`] for a list that cannot be understood.
     pub fn load_options(&self) -> Result<LoadOptions, MreError> {
+        let measured = self.axes.as_deref().is_some_and(|a| a.contains("phase"));
         Ok(LoadOptions {
             variable: self.var.clone(),
             axes: self.axes.as_deref().map(str::parse).transpose()?,
@@ -243,7 +251,7 @@ impl InvertArgs {
             components: self.components.as_deref().map(str::parse).transpose()?,
             time_sign: self.time_sign.parse()?,
             mask: mask_source(&self.mask),
-            erode: self.erode,
+            erode: self.erode.unwrap_or(if measured { RIM } else { 0 }),
         })
     }
 }

@@ -72,7 +72,7 @@ pub fn invert(
     let (modulus, settings) = match args.method {
         Method::Pinn => {
             let training = Training {
-                equation: args.equation.into(),
+                equation: args.equation(),
                 rheology: args.rheology.into(),
                 steps: args.steps.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
                 recipe: None,
