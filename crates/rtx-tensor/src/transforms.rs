@@ -15,7 +15,11 @@ pub fn value_and_grad(f: impl Fn(&Tensor) -> Tensor) -> impl Fn(&Tensor) -> (Ten
     move |x| {
         let x = x.watch();
         let y = f(&x);
-        let g = match rtx_ir::vjp(&[y.node.clone()], &[None], &[x.node.clone()]) {
+        let g = match rtx_ir::vjp(
+            std::slice::from_ref(&y.node),
+            &[None],
+            std::slice::from_ref(&x.node),
+        ) {
             Ok(g) => x.wrap(g[0].clone()),
             Err(e) => x.wrap(Node::failed(e)),
         };
@@ -42,7 +46,7 @@ pub fn value_and_grad_tree<T: Tree>(
     });
     let y = f(&x);
     let wrt: Vec<Node> = watched.iter().map(|t| t.node.clone()).collect();
-    let g = rtx_ir::vjp(&[y.node.clone()], &[None], &wrt)?;
+    let g = rtx_ir::vjp(std::slice::from_ref(&y.node), &[None], &wrt)?;
     Ok((y.clone(), g.into_iter().map(|n| y.wrap(n)).collect()))
 }
 
@@ -58,9 +62,9 @@ pub fn vjp(
     let x = x.watch();
     let y = f(&x);
     let g = rtx_ir::vjp(
-        &[y.node.clone()],
+        std::slice::from_ref(&y.node),
         &[Some(cotangent.node.clone())],
-        &[x.node.clone()],
+        std::slice::from_ref(&x.node),
     )?;
     Ok((y, x.wrap(g[0].clone())))
 }
@@ -77,9 +81,9 @@ pub fn jvp(
     let x = x.watch();
     let y = f(&x);
     let t = rtx_ir::jvp(
-        &[y.node.clone()],
-        &[x.node.clone()],
-        &[tangent.node.clone()],
+        std::slice::from_ref(&y.node),
+        std::slice::from_ref(&x.node),
+        std::slice::from_ref(&tangent.node),
     )?;
     Ok((y.clone(), y.wrap(t[0].clone())))
 }
@@ -109,9 +113,9 @@ impl Linearized {
     /// As [`jvp`].
     pub fn apply(&self, tangent: &Tensor) -> Result<Tensor> {
         let t = rtx_ir::jvp(
-            &[self.y.node.clone()],
-            &[self.x.node.clone()],
-            &[tangent.node.clone()],
+            std::slice::from_ref(&self.y.node),
+            std::slice::from_ref(&self.x.node),
+            std::slice::from_ref(&tangent.node),
         )?;
         Ok(self.y.wrap(t[0].clone()))
     }
@@ -122,9 +126,9 @@ impl Linearized {
     /// As [`vjp`].
     pub fn transpose(&self, cotangent: &Tensor) -> Result<Tensor> {
         let g = rtx_ir::vjp(
-            &[self.y.node.clone()],
+            std::slice::from_ref(&self.y.node),
             &[Some(cotangent.node.clone())],
-            &[self.x.node.clone()],
+            std::slice::from_ref(&self.x.node),
         )?;
         Ok(self.x.wrap(g[0].clone()))
     }

@@ -221,10 +221,10 @@ impl Builder<'_, '_> {
                 Operand::Tile(self.in_memory(k))
             };
             for &x in &i.inputs {
-                if last_use.get(&x) == Some(&n) {
-                    if let Some(r) = registers.remove(&x) {
-                        free.push(r);
-                    }
+                if last_use.get(&x) == Some(&n)
+                    && let Some(r) = registers.remove(&x)
+                {
+                    free.push(r);
                 }
             }
             let primitive = match &i.op {
@@ -267,7 +267,7 @@ impl Builder<'_, '_> {
             (1, matrix[1])
         };
         let row = lhs_shape.row_elements_after_first();
-        let inner = if k == 0 { 0 } else { row / k };
+        let inner = row.checked_div(k).unwrap_or(0);
         let lhs = group
             .iter()
             .map(|&g| self.in_memory(l.graph.instructions[g].inputs[0]))
@@ -319,11 +319,11 @@ impl Builder<'_, '_> {
                     }
                 };
                 let (m, n) = (kept(i.inputs[0]), kept(i.inputs[1]));
-                let inner = if m == 0 {
-                    0
-                } else {
-                    from_row.iter().product::<usize>() / m
-                };
+                let inner = from_row
+                    .iter()
+                    .product::<usize>()
+                    .checked_div(m)
+                    .unwrap_or(0);
                 // A vector operand has no column axis of its own.
                 let inner = if from_row.is_empty() { 1 } else { inner };
                 let pairs: Vec<_> = i

@@ -39,7 +39,7 @@ pub(crate) unsafe fn tile_at(
 unsafe fn repeat(to: *mut u8, from: *const u8, columns: usize, size: usize) {
     // SAFETY: `to` holds CHUNK elements, `from` holds max(columns, 1).
     unsafe {
-        if columns == 0 {
+        let Some(rows) = CHUNK.checked_div(columns) else {
             match size {
                 1 => std::slice::from_raw_parts_mut(to, CHUNK).fill(*from),
                 4 => std::slice::from_raw_parts_mut(to.cast::<u32>(), CHUNK)
@@ -47,10 +47,10 @@ unsafe fn repeat(to: *mut u8, from: *const u8, columns: usize, size: usize) {
                 _ => std::slice::from_raw_parts_mut(to.cast::<u64>(), CHUNK)
                     .fill(*from.cast::<u64>()),
             }
-        } else {
-            for r in 0..CHUNK / columns {
-                std::ptr::copy_nonoverlapping(from, to.add(r * columns * size), columns * size);
-            }
+            return;
+        };
+        for r in 0..rows {
+            std::ptr::copy_nonoverlapping(from, to.add(r * columns * size), columns * size);
         }
     }
 }

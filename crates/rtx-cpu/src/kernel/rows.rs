@@ -344,10 +344,7 @@ unsafe fn sum_rows(a: &Accumulator, to: *mut u8, from: *const u8, rows: usize) {
 }
 
 /// Pairwise combination.
-fn tree<T: Number>(kind: ReduceKind, x: &[T]) -> T
-where
-    T: Neutral,
-{
+fn tree<T: Number + Neutral>(kind: ReduceKind, x: &[T]) -> T {
     if x.len() <= 8 {
         return x
             .iter()
