@@ -67,6 +67,11 @@ pub(crate) fn is_row_invariant_broadcast(graph: &Graph, k: ValueId) -> bool {
     }
 }
 
+/// Broadcasts that elementwise users read at the source, in whatever kernel they are.
+pub(crate) fn is_read_at_source(graph: &Graph, k: ValueId) -> bool {
+    is_row_invariant_broadcast(graph, k) && simple_row_broadcast(graph, k)
+}
+
 fn broadcast_is_by_row(graph: &Graph, i: &Instruction, axes: &[usize]) -> bool {
     let from = &graph.instructions[i.inputs[0]].shape;
     axes.first() == Some(&0) && from.dims()[0] == i.shape.dims()[0]

@@ -3,7 +3,7 @@
 mod order;
 mod rows;
 
-use crate::cluster::{Cluster, Clusters, Role, is_row_invariant_broadcast};
+use crate::cluster::{Cluster, Clusters, Role, is_read_at_source, is_row_invariant_broadcast};
 use crate::program::{BufferId, BufferInfo, Kernel, Program, WholeKernel};
 use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Op, Value, ValueId};
@@ -115,7 +115,7 @@ impl Lowering<'_> {
 
     /// True if a row value is needed outside its kernel.
     fn crosses(&self, k: ValueId) -> bool {
-        let in_place = is_row_invariant_broadcast(self.graph, k);
+        let in_place = is_read_at_source(self.graph, k);
         self.graph.outputs.contains(&k)
             || self.users[k].iter().any(|&u| {
                 let through = self.clusters.together(k, u) && self.reads_in_kernel(k, u);

@@ -306,6 +306,38 @@ fn into_order(from: &[usize]) -> Vec<usize> {
     perm
 }
 
+/// The product of `a` and `b` with its axes brought into the order of the cotangent: the batch axes become
+/// the axes `batch` of the result, the free axes of `a` become `left`, those of `b` become `right`. Where
+/// `b` brings run-time rows, it goes first, because they must lead.
+fn joined(
+    a: &Node,
+    b: &Node,
+    dims: DotDims,
+    batch: Vec<usize>,
+    left: Vec<usize>,
+    right: Vec<usize>,
+) -> Node {
+    let rows_on_the_right = b.shape().rows().is_some()
+        && !dims.rhs_batch.contains(&0)
+        && !dims.rhs_contract.contains(&0);
+    let (product, free) = if rows_on_the_right {
+        let swapped = DotDims {
+            lhs_batch: dims.rhs_batch,
+            rhs_batch: dims.lhs_batch,
+            lhs_contract: dims.rhs_contract,
+            rhs_contract: dims.lhs_contract,
+        };
+        (b.dot(a, swapped), [right, left])
+    } else {
+        (a.dot(b, dims), [left, right])
+    };
+    let order: Vec<usize> = batch.into_iter().chain(free.concat()).collect();
+    if order.len() != product.shape().rank() {
+        return product;
+    }
+    product.permute(&into_order(&order))
+}
+
 fn dot_cotangent_lhs(d: &DotDims, a: &Node, b: &Node, ct: &Node) -> Node {
     let nb = d.lhs_batch.len();
     let (lf, rf) = (
@@ -325,14 +357,8 @@ fn dot_cotangent_lhs(d: &DotDims, a: &Node, b: &Node, ct: &Node) -> Node {
         .zip(d.lhs_contract.iter().copied())
         .collect();
     pairs.sort_unstable();
-    let order: Vec<usize> = d
-        .lhs_batch
-        .iter()
-        .copied()
-        .chain(lf)
-        .chain(pairs.into_iter().map(|(_, l)| l))
-        .collect();
-    ct.dot(b, dims).permute(&into_order(&order))
+    let contracted = pairs.into_iter().map(|(_, l)| l).collect();
+    joined(ct, b, dims, d.lhs_batch.clone(), lf, contracted)
 }
 
 fn dot_cotangent_rhs(d: &DotDims, a: &Node, b: &Node, ct: &Node) -> Node {
@@ -354,12 +380,6 @@ fn dot_cotangent_rhs(d: &DotDims, a: &Node, b: &Node, ct: &Node) -> Node {
         .zip(d.rhs_contract.iter().copied())
         .collect();
     pairs.sort_unstable();
-    let order: Vec<usize> = d
-        .rhs_batch
-        .iter()
-        .copied()
-        .chain(pairs.into_iter().map(|(_, r)| r))
-        .chain(rf)
-        .collect();
-    a.dot(ct, dims).permute(&into_order(&order))
+    let contracted = pairs.into_iter().map(|(_, r)| r).collect();
+    joined(a, ct, dims, d.rhs_batch.clone(), contracted, rf)
 }

@@ -1,6 +1,6 @@
 //! One row kernel: tiles, steps, accumulators and scratch.
 
-use crate::cluster::{is_row_invariant_broadcast, simple_row_broadcast};
+use crate::cluster::{is_read_at_source, is_row_invariant_broadcast, simple_row_broadcast};
 use crate::lower::Lowering;
 use crate::lower::order::{Unit, order};
 use crate::program::{
@@ -164,9 +164,7 @@ impl Builder<'_, '_> {
         }
         let i = &self.l.graph.instructions[k];
         let read_through = self.skip.contains(&k)
-            || (is_row_invariant_broadcast(self.l.graph, k)
-                && simple_row_broadcast(self.l.graph, k)
-                && self.l.buffer[k].is_none());
+            || (is_read_at_source(self.l.graph, k) && self.l.buffer[k].is_none());
         if read_through {
             let from = i.inputs[0];
             if is_row_invariant_broadcast(self.l.graph, k) {

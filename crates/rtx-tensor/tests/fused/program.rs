@@ -2,7 +2,7 @@
 //! where it does not fit them.
 
 use rtx_ir::eval::HostArray;
-use rtx_tensor::{DType, Device, Result, Shape, Tensor, eval, grad, value_and_grad_tree};
+use rtx_tensor::{DType, Device, Result, Shape, Tensor, eval, value_and_grad_tree};
 use std::fmt;
 
 /// Operation and three operands or parameters.
@@ -24,7 +24,8 @@ impl Inputs {
 
 /// What a program computed.
 pub struct Run {
-    /// The last values, and the gradients of their sum by points and parameters.
+    /// The last values, the gradients of their sum by points and parameters, and those of the squared
+    /// length of these gradients.
     pub outputs: Vec<HostArray>,
     /// Largest magnitude among all values.
     pub largest: f64,
@@ -90,21 +91,21 @@ impl Program {
         };
         let pool = values(&parameters);
         let (_, gradients) = value_and_grad_tree(loss, &parameters)?;
-        // A second derivative along the points, through the first.
-        let second = grad(|x: &Tensor| {
-            let first = grad(|x: &Tensor| {
-                let mut p = parameters.clone();
-                p[0] = x.clone();
-                loss(&p)
-            })(x);
-            (&first * &first).sum_all()
-        })(&parameters[0]);
+        // Second derivatives, through the first.
+        let steepness = |p: &Vec<Tensor>| match value_and_grad_tree(loss, p) {
+            Ok((_, gradients)) => gradients
+                .iter()
+                .map(|g| g.square().sum_all())
+                .fold(p[3].clone(), |a, b| a + b),
+            Err(_) => p[3].clone(),
+        };
+        let (_, second) = value_and_grad_tree(steepness, &parameters)?;
         let asked: Vec<Tensor> = pool
             .iter()
             .rev()
             .take(3)
             .chain(&gradients)
-            .chain([&second])
+            .chain(&second)
             .cloned()
             .collect();
         eval(&asked.iter().collect::<Vec<_>>())?;
