@@ -101,10 +101,10 @@ impl Recipe {
             steps: 4000,
             learning_rate: 2e-3,
             bandwidth: [0.35, 0.5],
-            equation_weight: 4e-3,
+            equation_weight: 5e-3,
             ramp: 0.1,
             noise_power: 0.5,
-            variation_weight: 2.4e-5,
+            variation_weight: 3e-5,
             ..Recipe::joint()
         }
     }
