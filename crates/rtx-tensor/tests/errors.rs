@@ -221,7 +221,7 @@ fn wrong_calls_of_the_transforms() {
     ));
     let short = ones([3]);
     for e in [vjp(|x| x.sin(), &x, &short), jvp(|x| x.sin(), &x, &short)] {
-        let e = e.err().expect("refused").to_string();
+        let e = e.expect_err("refused").to_string();
         assert!(e.contains("[2, 3]") && e.contains("[3]"), "{e}");
     }
     let double = Tensor::full([2, 3], 1.0, DType::F64, &Device::cpu());
@@ -229,7 +229,7 @@ fn wrong_calls_of_the_transforms() {
         vjp(|x| x.reshape([6]), &x, &double.reshape([6])),
         jvp(|x| x.reshape([6]), &x, &double),
     ] {
-        let e = e.err().expect("refused").to_string();
+        let e = e.expect_err("refused").to_string();
         assert!(e.contains("f32") && e.contains("f64"), "{e}");
     }
 }
