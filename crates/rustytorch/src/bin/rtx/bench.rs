@@ -1,15 +1,13 @@
 //! `rtx bench`: time per step of reference workloads.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use rustytorch::tensor::Device;
-use serde::Serialize;
+use pinn_mre_helmholtz::{Workload, measure, table};
+use rustytorch::tensor::{DType, Device};
 
 use crate::failure::Failure;
 use crate::output::{OutputFolder, note, say, write_json};
-use crate::table::Table;
 
 /// Groups of workloads.
 #[derive(Debug, Subcommand)]
@@ -43,46 +41,8 @@ pub struct PinnBenchArgs {
     json: Option<PathBuf>,
 }
 
-/// A workload ready to run.
-pub trait Steps {
-    /// Runs `n` steps and waits until they are done.
-    ///
-    /// # Errors
-    /// The device's refusal.
-    fn run(&mut self, n: usize) -> Result<(), Failure>;
-    /// `f32`, `f64`, ...
-    fn precision(&self) -> String;
-}
-
-/// Builds a workload: the place where the workload library is connected.
-fn build(workload: &str, _points: usize, _device: &Device) -> Result<Box<dyn Steps>, Failure> {
-    match workload {
-        "F" | "A" | "B" => Err(Failure::Other(format!(
-            "workload {workload} is not part of this build"
-        ))),
-        other => Err(Failure::input(format!(
-            "--workloads: `{other}` is not a workload; use F, A or B"
-        ))),
-    }
-}
-
-/// One measured cell.
-#[derive(Debug, Serialize)]
-struct Measured {
-    workload: String,
-    points: usize,
-    device: String,
-    precision: String,
-    us_per_step: f64,
-    us_min: f64,
-    us_max: f64,
-    steps: usize,
-}
-
-/// Timed groups of steps per cell; the median group counts.
-const GROUPS: usize = 7;
-/// Time that a group should take, s.
-const GROUP_SECONDS: f64 = 0.3;
+/// Time that a cell should take, s.
+const SECONDS: f64 = 2.0;
 
 /// Measures every workload at every size.
 pub fn run(command: BenchCommand) -> Result<(), Failure> {
@@ -96,56 +56,30 @@ pub fn run(command: BenchCommand) -> Result<(), Failure> {
         }
         None => None,
     };
+    let workloads = args
+        .workloads
+        .iter()
+        .map(|name| {
+            name.parse::<Workload>().map_err(|_| {
+                Failure::input(format!(
+                    "--workloads: `{name}` is not a workload; use F, A or B"
+                ))
+            })
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::new();
-    for workload in &args.workloads {
+    for workload in workloads {
         for &points in &args.sizes {
-            let points = usize::try_from(points).unwrap_or(usize::MAX);
             note(&format!("workload {workload}, {points} points"));
-            cells.push(measure(workload, points, &device)?);
+            let points = usize::try_from(points).unwrap_or(usize::MAX);
+            cells.push(measure(workload, points, DType::F32, &device, SECONDS)?);
         }
     }
-    let mut table = Table::new(["workload", "points", "us/step", "min", "max", "steps"]);
-    for c in &cells {
-        table.row([
-            c.workload.clone(),
-            c.points.to_string(),
-            format!("{:.0}", c.us_per_step),
-            format!("{:.0}", c.us_min),
-            format!("{:.0}", c.us_max),
-            c.steps.to_string(),
-        ]);
-    }
-    say(&table.render());
+    say(&table(&cells));
     if let Some(file) = &args.json {
         let cells = serde_json::to_value(&cells).map_err(|e| Failure::Other(e.to_string()))?;
         write_json(file, &cells)?;
     }
     drop(folder);
     Ok(())
-}
-
-fn measure(workload: &str, points: usize, device: &Device) -> Result<Measured, Failure> {
-    let mut steps = build(workload, points, device)?;
-    let mut time = |n: usize| -> Result<f64, Failure> {
-        let start = Instant::now();
-        steps.run(n)?;
-        Ok(start.elapsed().as_secs_f64())
-    };
-    time(2)?;
-    let one = time(3)? / 3.0;
-    let group = ((GROUP_SECONDS / one.max(1e-9)) as usize).clamp(3, 10_000);
-    let mut groups = (0..GROUPS)
-        .map(|_| time(group).map(|s| s / group as f64 * 1e6))
-        .collect::<Result<Vec<_>, _>>()?;
-    groups.sort_by(f64::total_cmp);
-    Ok(Measured {
-        workload: workload.into(),
-        points,
-        device: device.name().into(),
-        precision: steps.precision(),
-        us_per_step: groups[GROUPS / 2],
-        us_min: groups[0],
-        us_max: groups[GROUPS - 1],
-        steps: group * GROUPS,
-    })
 }
