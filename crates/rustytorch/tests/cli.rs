@@ -300,6 +300,42 @@ fn every_command_explains_itself() {
     assert_eq!(devices[0]["name"], "cpu");
 }
 
+#[test]
+fn a_benchmark_is_a_list_of_measurements() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    refused(
+        at,
+        &["bench", "pinn", "--workloads", "F,Z"],
+        &["`Z`", "F, A or B"],
+    );
+    let args = [
+        "bench",
+        "pinn",
+        "--workloads",
+        "F",
+        "--sizes",
+        "64",
+        "--json",
+        "bench.json",
+    ];
+    assert!(ok(at, &args).contains("us/step"));
+    let text = fs::read_to_string(at.join("bench.json")).unwrap();
+    let cells: Value = serde_json::from_str(&text).unwrap();
+    let cell = &cells[0];
+    assert_eq!(
+        (&cell["workload"], &cell["points"]),
+        (&"F".into(), &64.into())
+    );
+    assert_eq!(
+        (&cell["device"], &cell["precision"]),
+        (&"cpu".into(), &"f32".into())
+    );
+    let of = |name: &str| cell[name].as_f64().unwrap();
+    assert!(0.0 < of("us_min") && of("us_min") <= of("us_per_step"));
+    assert!(of("us_per_step") <= of("us_max") && of("steps") > 0.0);
+}
+
 /// A phantom that takes a moment.
 const TINY: [&str; 12] = [
     "--preset",

@@ -67,7 +67,7 @@ fn bad_checkpoint(error: &(dyn Error + 'static)) -> bool {
             return true;
         }
         if let Some(PinnError::Training(inner)) = error.downcast_ref() {
-            next = Some(inner);
+            next = Some(&**inner);
             continue;
         }
         next = error.source();
