@@ -80,7 +80,7 @@ impl Scales {
                 amplitude.push((power / seen.len().max(1) as f64).sqrt());
             }
         }
-        if amplitude.iter().any(|a| !(*a > 0.0)) || pixels.is_empty() {
+        if amplitude.iter().any(|a| !a.is_finite() || *a <= 0.0) || pixels.is_empty() {
             return Err(MreError::option(
                 "mask",
                 "the mask and its held-out pixels",
