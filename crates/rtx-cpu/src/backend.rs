@@ -1,6 +1,6 @@
 //! The backend: programs prepared for this processor, and their runs.
 
-use crate::buffer::{Bytes, CpuArray};
+use crate::buffer::{Bytes, CpuArray, write_f64};
 use crate::kernel::{self, Pointers, Prepared};
 use crate::whole::{self, Array};
 use crate::workspace::Workspace;
@@ -213,6 +213,11 @@ impl CpuProgram {
                     Ready::Rows(p) => {
                         kernel::run(p, self.rows_of(p.kernel.domain, rows), pointers, w)
                     }
+                    Ready::Whole(k) if k.rows.is_some() => {
+                        let count = self.rows_of(k.rows, rows) as f64;
+                        let dtype = self.program.buffers[k.output].dtype;
+                        write_f64(pointers.0[k.output], dtype, &[count]);
+                    }
                     Ready::Whole(k) => {
                         let array = |b: usize| Array {
                             at: pointers.0[b],
@@ -220,8 +225,7 @@ impl CpuProgram {
                             dims: dims[b].clone(),
                         };
                         let inputs: Vec<Array> = k.inputs.iter().map(|&b| array(b)).collect();
-                        let rows = k.rows.map(|d| self.rows_of(Some(d), rows));
-                        whole::run(&k.op, &inputs, &array(k.output), rows);
+                        whole::run(&k.op, &inputs, &array(k.output));
                     }
                 }
             }

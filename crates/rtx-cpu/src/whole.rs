@@ -23,11 +23,10 @@ impl Array {
 ///
 /// # Safety
 /// The arrays are in memory of the sizes they state.
-pub(crate) unsafe fn run(op: &Op, inputs: &[Array], out: &Array, rows: Option<usize>) {
+pub(crate) unsafe fn run(op: &Op, inputs: &[Array], out: &Array) {
     // SAFETY: by the caller.
     unsafe {
         match op {
-            Op::RowCount => write_f64(out.at, out.dtype, &[rows.unwrap_or(0) as f64]),
             Op::Reshape => {
                 std::ptr::copy_nonoverlapping(
                     inputs[0].at,

@@ -147,10 +147,25 @@ impl Node {
     /// General product. A left operand that is the same for all rows is multiplied once.
     #[track_caller]
     pub fn dot(&self, other: &Node, dims: DotDims) -> Node {
+        if dims == DotDims::default() && self.error().is_none() && other.error().is_none() {
+            return self.outer(other);
+        }
         if let Some(hoisted) = self.dot_of_row_broadcast(other, &dims) {
             return hoisted;
         }
         Node::new(Op::Dot(dims), &[self, other], None)
+    }
+
+    /// Outer product, as an elementwise product of both operands repeated.
+    #[track_caller]
+    fn outer(&self, other: &Node) -> Node {
+        let (left, right) = (self.shape().dims(), other.shape().dims());
+        let shape: Shape = left.iter().chain(right).copied().collect();
+        let spread = |n: &Node, first: usize| {
+            let axes = (first..first + n.shape().rank()).collect();
+            Node::new(Op::Broadcast(axes), &[n], Some((n.dtype(), shape.clone())))
+        };
+        spread(self, 0).mul(&spread(other, left.len()))
     }
 
     fn dot_of_row_broadcast(&self, other: &Node, dims: &DotDims) -> Option<Node> {

@@ -7,7 +7,7 @@
 //! arXiv:2307.08214, here for sums of any order), not the Hessian.
 
 use crate::rules::{plus, power_slope, reapply, reapply_concat, times};
-use crate::{BinaryOp, Error, Literal, Node, Op, ReduceKind, Result, Shape, UnaryOp};
+use crate::{BinaryOp, DType, Error, Node, Op, ReduceKind, Result, Shape, UnaryOp};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -478,9 +478,9 @@ impl JetBuilder {
         } else {
             columns
         };
-        let one = Node::constant(Literal::Float(1.0), x.dtype()).reshape(&Shape::of(&[1]));
-        one.pad(0, variable, columns.saturating_sub(variable + 1))
-            .broadcast_to(x.shape())
+        let index = Node::iota(&Shape::of(&[columns]), 0, DType::I32);
+        let hit = index.binary(BinaryOp::Eq, &index.scalar_like(variable as f64));
+        hit.cast(x.dtype()).broadcast_to(x.shape())
     }
 }
 

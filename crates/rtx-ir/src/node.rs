@@ -40,6 +40,9 @@ struct Inner {
     value: OnceLock<Value>,
 }
 
+/// Most axes of an array; backends keep an index of that many on the stack.
+const MAX_AXES: usize = 8;
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Node {
@@ -64,6 +67,17 @@ impl Node {
             .map(|n| (n.dtype(), n.shape().clone()))
             .collect();
         match crate::infer::infer(&op, &types, declared, location) {
+            Ok((_, shape)) if shape.rank() > MAX_AXES => Self::failed_at(
+                Error::Other {
+                    op: op.name(),
+                    message: format!(
+                        "the result has {} axes; {MAX_AXES} is the most",
+                        shape.rank()
+                    ),
+                    location,
+                },
+                location,
+            ),
             Ok((dtype, shape)) => Self::raw(
                 op,
                 inputs.iter().map(|n| (*n).clone()).collect(),

@@ -390,6 +390,9 @@ pub(crate) unsafe fn combine(
     });
 }
 
+/// Most axes of one row.
+const MAX_AXES: usize = 8;
+
 unsafe fn reduce(
     kind: ReduceKind,
     dtype: DType,
@@ -407,7 +410,7 @@ unsafe fn reduce(
         .map(|(_, n)| n)
         .product();
     // Offset of each element's result within the row.
-    let mut step = vec![0; dims.len()];
+    let mut step = [0; MAX_AXES];
     let mut s = 1;
     for k in (0..dims.len()).rev().filter(|k| !axes.contains(k)) {
         step[k] = s;
@@ -428,7 +431,14 @@ unsafe fn reduce(
                     }
                 } else {
                     y.fill(<T as Neutral>::neutral(kind));
-                    rtx_ir::eval::for_each_index(dims, [&step], |p, [o]| y[o] = combined(kind, y[o], x[p]));
+                    for (p, &v) in x.iter().enumerate() {
+                        let (mut rest, mut o) = (p, 0);
+                        for k in (0..dims.len()).rev() {
+                            o += rest % dims[k] * step[k];
+                            rest /= dims[k];
+                        }
+                        y[o] = combined(kind, y[o], v);
+                    }
                 }
             }
         }
@@ -464,7 +474,7 @@ unsafe fn copy(
             if c.clear {
                 std::ptr::write_bytes(target, 0, to.columns * size);
             }
-            let mut index = [0usize; 8];
+            let mut index = [0usize; MAX_AXES];
             let (mut i, mut o) = (c.base_from, c.base_to);
             'all: loop {
                 std::ptr::copy_nonoverlapping(

@@ -1,0 +1,75 @@
+//! A compiled step allocates nothing: counted, with the system's allocator wrapped.
+
+use rtx_tensor::{DType, Device, Tensor, compile, eval, value_and_grad_tree};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as given.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as given.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A training step with jets, a run-time number of rows and momentum: 200 more steps allocate no more.
+#[test]
+fn steps_do_not_allocate() {
+    let dev = Device::cpu();
+    let shapes: [&[usize]; 4] = [&[2, 64], &[64], &[64, 2], &[2]];
+    let w: Vec<Tensor> = shapes
+        .iter()
+        .enumerate()
+        .map(|(k, s)| {
+            Tensor::random_normal(rtx_tensor::Shape::of(s), k as u64, DType::F32, &dev) * 0.3
+        })
+        .collect();
+    let m: Vec<Tensor> = w.iter().map(|w| w * 0.0).collect();
+    eval(&w.iter().chain(&m).collect::<Vec<_>>()).unwrap();
+    let x = Tensor::random_uniform([300, 2], 9, DType::F32, &dev);
+    let x = x.rows("points").unwrap();
+    let step = compile(
+        |(w, m): &(Vec<Tensor>, Vec<Tensor>), x: &Tensor| {
+            let loss = |w: &Vec<Tensor>| {
+                let h = (x.matmul(&w[0]) + &w[1]).tanh();
+                let u = h.matmul(&w[2]) + &w[3];
+                (u.laplacian(x, 2) + u.dx(x, 0) - u).square().mean_all()
+            };
+            let (loss, g) = value_and_grad_tree(loss, w)?;
+            let m: Vec<Tensor> = m.iter().zip(&g).map(|(m, g)| m * 0.9 + g).collect();
+            let w = w.iter().zip(&m).map(|(w, m)| w - m * 1e-3).collect();
+            Ok(((w, m), loss))
+        },
+        &(w.clone(), m.clone()),
+        &x,
+        &dev,
+    )
+    .unwrap();
+    let mut state = (w, m);
+    let mut count = |steps: usize| {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let (next, loss) = step.run(state.clone(), &x, steps).unwrap();
+        assert!(loss.item().unwrap().is_finite());
+        state = next;
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    };
+    count(50);
+    let (few, many) = (count(10), count(210));
+    // The thread pool's queues may grow once more; the steps themselves add nothing.
+    assert!(
+        many <= few + 8,
+        "{few} allocations for 10 steps, {many} for 210"
+    );
+}
