@@ -164,7 +164,9 @@ pub fn drop_unreliable(
                 continue;
             };
             for &(x, y, z) in &inside {
-                if second[[f, c, x, y, z]].norm() > UNRELIABLE * median && median > 0.0 {
+                // Values that are not finite stay, to be refused with their place.
+                let size = second[[f, c, x, y, z]].norm();
+                if size.is_finite() && size > UNRELIABLE * median && median > 0.0 {
                     mask[[x, y, z]] = false;
                 }
             }

@@ -186,12 +186,13 @@ fn the_windowed_ratio_agrees_with_the_reference_of_the_brain() {
         ..LoadOptions::default()
     };
     let wave = WaveField::load(&path, &options).unwrap();
-    assert_eq!(count(&wave.mask), 13_035);
+    // 13,035 by the amplitude, less those with an outlying second harmonic.
+    assert_eq!(count(&wave.mask), 12_842);
     println!("noise over signal {:.3?}", wave.noise);
-    // Computed with NumPy's FFT.
+    // Computed with NumPy's FFT on the same pixels.
     let noise: Vec<f64> = wave.noise.iter().map(|n| n.unwrap()).collect();
     assert!(
-        close(&noise, &[0.1271, 0.1164, 0.2109, 0.3063], 1e-3),
+        close(&noise, &[0.1091, 0.0797, 0.1139, 0.2246], 1e-3),
         "{noise:?}"
     );
 
