@@ -298,12 +298,12 @@ pub(crate) fn infer(op: &Op, types: &[Type], declared: Option<Type>, loc: Loc) -
                 ));
             }
             let table = &types[0].1;
-            if table.rank() == 0 || table.rows().is_some() {
+            if table.dims().first().and_then(|d| d.fixed()).unwrap_or(0) == 0 {
                 return Err(shape_error(
                     name,
                     types,
                     loc,
-                    "the table needs a leading axis of known size",
+                    "the table needs a leading axis of known size with at least one row",
                 ));
             }
             Ok((
