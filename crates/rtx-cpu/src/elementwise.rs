@@ -1,6 +1,7 @@
 //! Vector loops of the scalar primitives, one per primitive and element type, compiled for the
 //! instruction sets that matter and chosen once for the processor present.
 
+use crate::level::{Level, level};
 use crate::math;
 use rtx_compiler::Primitive;
 use rtx_ir::{BinaryOp, DType, UnaryOp};
@@ -8,36 +9,6 @@ use std::sync::OnceLock;
 
 /// A loop over `n` elements: result, then up to three operands.
 pub(crate) type Loop = unsafe fn(*mut u8, *const u8, *const u8, *const u8, usize);
-
-/// Instruction sets that the loops are compiled for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Level {
-    Avx512,
-    Avx2,
-    Portable,
-}
-
-fn level() -> Level {
-    static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let has = |x: bool| x;
-            if has(is_x86_feature_detected!("avx512f"))
-                && has(is_x86_feature_detected!("avx512vl"))
-                && has(is_x86_feature_detected!("avx512dq"))
-                && has(is_x86_feature_detected!("avx512bw"))
-                && has(is_x86_feature_detected!("fma"))
-            {
-                return Level::Avx512;
-            }
-            if has(is_x86_feature_detected!("avx2")) && has(is_x86_feature_detected!("fma")) {
-                return Level::Avx2;
-            }
-        }
-        Level::Portable
-    })
-}
 
 /// One element of work on types fixed by the implementor.
 trait Scalar {

@@ -1,10 +1,12 @@
 //! Execution of row kernels.
 
 mod block;
+mod packed;
 mod rows;
 
 use crate::elementwise::loop_of;
 use crate::workspace::{Loops, Workspace, no_loop, repeated_operands};
+use packed::Packed;
 use rayon::prelude::*;
 use rtx_compiler::{Operand, Program, RowKernel, Step};
 use rtx_ir::ReduceKind;
@@ -39,6 +41,8 @@ pub(crate) struct Prepared {
     /// Offset of each accumulator in the memory of a group.
     pub(crate) accumulator_at: Vec<usize>,
     pub(crate) accumulator_bytes: usize,
+    /// Matrices of the products.
+    pub(crate) packed: Packed,
     /// Rows of each table that a gather reads.
     pub(crate) tables: Vec<(usize, usize)>,
     /// Number of the kernel in its program.
@@ -82,6 +86,7 @@ impl Prepared {
             at += (a.elements * a.dtype.size()).next_multiple_of(64);
         }
         let repeated = repeated_operands(&kernel.steps);
+        let packed = Packed::new(&kernel);
         let tables = kernel
             .steps
             .iter()
@@ -106,6 +111,7 @@ impl Prepared {
             repeated,
             accumulator_at,
             accumulator_bytes: at,
+            packed,
             tables,
             number,
         }
@@ -132,6 +138,8 @@ impl Prepared {
 /// The pointers lead to buffers of the sizes that the program states for this number of rows.
 pub(crate) unsafe fn run(p: &Prepared, rows: usize, pointers: &Pointers, w: &Workspace) {
     let groups = p.groups(rows);
+    // SAFETY: the workspace was sized for this kernel.
+    unsafe { p.packed.pack(pointers, w.packed.ptr(), groups > 1) };
     let direct = groups == 1;
     let group = |g: usize| {
         let (start, end) = (g * rows / groups, (g + 1) * rows / groups);

@@ -4,12 +4,13 @@
 //! groups whose number depends on the number of rows alone; each group sums into its own accumulators, which
 //! are added in order at the end, so results do not depend on the number of threads. Elementwise work is
 //! interpreted a cache line of registers at a time with vector loops chosen for the processor present;
-//! products go to the `gemm` crates.
+//! products of tiles hold their result in registers, others go to the `gemm` crates.
 
 mod backend;
 mod buffer;
 mod elementwise;
 mod kernel;
+mod level;
 mod math;
 mod product;
 mod reference;

@@ -76,6 +76,8 @@ pub(crate) struct Workspace {
     pub(crate) buffers: Vec<Bytes>,
     /// Accumulators of the groups of the kernel at hand.
     pub(crate) accumulators: Bytes,
+    /// Packed matrices of the kernel at hand.
+    pub(crate) packed: Bytes,
     pub(crate) threads: PerThread,
     pub(crate) run: u64,
 }
@@ -85,6 +87,7 @@ impl Workspace {
         Workspace {
             buffers: (0..buffers).map(|_| Bytes::new(0)).collect(),
             accumulators: Bytes::new(0),
+            packed: Bytes::new(0),
             threads: PerThread::new(threads),
             run: 0,
         }
@@ -94,6 +97,7 @@ impl Workspace {
     pub(crate) fn ensure(&mut self, kernel: &Prepared, groups: usize) {
         self.threads.ensure(kernel);
         self.accumulators.ensure(groups * kernel.accumulator_bytes);
+        self.packed.ensure(kernel.packed.bytes);
     }
 }
 

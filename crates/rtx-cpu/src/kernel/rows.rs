@@ -44,7 +44,7 @@ pub(crate) unsafe fn run_group(
                 count: to - from,
             };
             for (n, step) in p.kernel.steps.iter().enumerate() {
-                run_step(p, n, step, rows, pointers, s, &at);
+                run_step(p, n, step, rows, pointers, w, s, &at);
             }
         }
     }
@@ -67,6 +67,7 @@ unsafe fn run_step(
     step: &Step,
     rows: Rows,
     pointers: &Pointers,
+    w: &Workspace,
     s: &mut ThreadScratch,
     accumulator: &dyn Fn(usize) -> *mut u8,
 ) {
@@ -77,10 +78,15 @@ unsafe fn run_step(
     unsafe {
         match step {
             Step::Elementwise(b) => block::run(p, number, b, rows, pointers, s),
-            Step::Dot(d) => match dtype(d.lhs[0]) {
-                DType::F64 => dot::<f64>(d, rows.count, &tile, pointers, &mut s.narrow64),
-                _ => dot::<f32>(d, rows.count, &tile, pointers, &mut s.narrow32),
-            },
+            Step::Dot(d) => {
+                let packed = p.packed.of_step(number).map(|at| w.packed.ptr().add(at));
+                match dtype(d.lhs[0]) {
+                    DType::F64 => {
+                        dot::<f64>(d, rows.count, &tile, pointers, packed, &mut s.narrow64)
+                    }
+                    _ => dot::<f32>(d, rows.count, &tile, pointers, packed, &mut s.narrow32),
+                }
+            }
             Step::SumDot(d) => match dtype(d.x[0]) {
                 DType::F64 => {
                     sum_dot::<f64>(d, rows.count, &tile, accumulator(d.into), &mut s.narrow64)
@@ -192,6 +198,7 @@ unsafe fn dot<T: Real>(
     rows: usize,
     tile: &dyn Fn(usize) -> *mut u8,
     pointers: &Pointers,
+    packed: Option<*mut u8>,
     narrow: &mut Vec<T>,
 ) {
     let height = rows * d.inner;
@@ -212,7 +219,18 @@ unsafe fn dot<T: Real>(
                 tile(d.out[start]).cast::<T>(),
                 tile(d.lhs[start]).cast::<T>(),
             );
-            times_matrix((end - start) * height, d.k, d.n, out, lhs, matrix, narrow);
+            let m = (end - start) * height;
+            match (packed, T::tiled()) {
+                (Some(packed), Some(tiled)) => {
+                    let a = Matrix {
+                        at: lhs.cast_const(),
+                        row: d.k as isize,
+                        column: 1,
+                    };
+                    (tiled.times)((m, d.k, d.n), out, a, packed.cast::<T>());
+                }
+                _ => times_matrix(m, d.k, d.n, out, lhs, matrix, narrow),
+            }
         }
     }
 }
