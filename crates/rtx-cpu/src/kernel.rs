@@ -13,9 +13,9 @@ use rtx_ir::ReduceKind;
 
 /// Elements of an elementwise register: a few kilobytes, so that a block's registers stay in the first-level cache.
 pub(crate) const CHUNK: usize = 512;
-/// Bytes of scratch for one block of rows. Beyond the second-level cache on purpose: taller products gain more
-/// than the traffic costs (measured on a processor with 2 MiB a core; 1 MiB was 1.5 times slower on workload B).
-const SCRATCH_BUDGET: usize = 3 << 20;
+/// Bytes of scratch for one block of rows: most of a second-level cache of 2 MiB, beside the packed matrix at hand.
+/// Between 0.8 and 5 MiB the step of workload B took the same time within the noise of the machine.
+const SCRATCH_BUDGET: usize = 3 << 19;
 /// Work below this many operations stays on one thread.
 const PARALLEL_WORK: f64 = 60_000.0;
 

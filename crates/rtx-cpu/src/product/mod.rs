@@ -247,3 +247,129 @@ pub(crate) unsafe fn add_transposed<T: Real>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers in -1..1 without a pattern that a wrong index could hide in.
+    fn numbers(n: usize, seed: u64) -> Vec<f64> {
+        (0..n as u64)
+            .map(|k| {
+                let x = (k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                    ^ seed.wrapping_mul(0xD1B5_4A32_D192_ED03);
+                (x.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+            })
+            .collect()
+    }
+
+    fn product(
+        m: usize,
+        k: usize,
+        n: usize,
+        a: impl Fn(usize, usize) -> f64,
+        b: impl Fn(usize, usize) -> f64,
+    ) -> Vec<f64> {
+        let sum = |i: usize, j: usize| (0..k).map(|p| a(i, p) * b(p, j)).sum();
+        (0..m * n).map(|e| sum(e / n, e % n)).collect()
+    }
+
+    fn check<T: Real + Into<f64>>(tiled: Tiled<T>, of: fn(f64) -> T, tolerance: f64) {
+        let sizes = [
+            (1, 9, 9),
+            (7, 128, 128),
+            (50, 130, 70),
+            (13, 257, 100),
+            (6, 64, 64),
+            (23, 33, 15),
+            (5, 20, 300),
+        ];
+        for (m, k, n) in sizes {
+            let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+            let (x, y): (Vec<T>, Vec<T>) = (
+                a.iter().map(|&v| of(v)).collect(),
+                b.iter().map(|&v| of(v)).collect(),
+            );
+            let close = |what: &str, found: &[T], wanted: &[f64]| {
+                for (e, (&f, w)) in found.iter().zip(wanted).enumerate() {
+                    let f: f64 = f.into();
+                    assert!(
+                        (f - w).abs() <= tolerance * k as f64,
+                        "{what} {m} x {k} x {n}, element {e}: {f}, not {w}"
+                    );
+                }
+            };
+            // The matrix as it lies, and transposed.
+            for transposed in [false, true] {
+                let at = |p: usize, j: usize| if transposed { j * k + p } else { p * n + j };
+                let (row, column) = if transposed {
+                    (1, k as isize)
+                } else {
+                    (n as isize, 1)
+                };
+                let mut packed = vec![of(f64::NAN); k * n.next_multiple_of(tiled.lanes)];
+                let mut out = vec![of(f64::NAN); m * n];
+                // SAFETY: the sizes are those of the arrays.
+                unsafe {
+                    (tiled.pack)(
+                        k,
+                        n,
+                        Matrix {
+                            at: y.as_ptr(),
+                            row,
+                            column,
+                        },
+                        packed.as_mut_ptr(),
+                    );
+                    let a = Matrix {
+                        at: x.as_ptr(),
+                        row: k as isize,
+                        column: 1,
+                    };
+                    (tiled.times)((m, k, n), out.as_mut_ptr(), a, packed.as_ptr());
+                }
+                close(
+                    "times",
+                    &out,
+                    &product(m, k, n, |i, p| a[i * k + p], |p, j| b[at(p, j)]),
+                );
+            }
+            // x^T y on top of what is there; x is (k x m) here.
+            let start = numbers(m * n, 3);
+            let mut out: Vec<T> = start.iter().map(|&v| of(v)).collect();
+            // SAFETY: as above.
+            unsafe {
+                let a = Matrix {
+                    at: x.as_ptr(),
+                    row: 1,
+                    column: m as isize,
+                };
+                let b = Matrix {
+                    at: y.as_ptr(),
+                    row: n as isize,
+                    column: 1,
+                };
+                (tiled.add_times)((m, k, n), out.as_mut_ptr(), a, b, &mut Vec::new());
+            }
+            let mut wanted = product(m, k, n, |i, p| a[p * m + i], |p, j| b[p * n + j]);
+            wanted.iter_mut().zip(&start).for_each(|(w, s)| *w += s);
+            close("add_times", &out, &wanted);
+        }
+    }
+
+    #[test]
+    fn tiles_match_sums_in_double_precision_on_every_instruction_set() {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use simd::x86::{Avx2F32, Avx2F64, Avx512F32, Avx512F64};
+            if matches!(level(), Level::Avx512) {
+                check(tile::avx512::tiled::<Avx512F32>(), |v| v as f32, 3e-7);
+                check(tile::avx512::tiled::<Avx512F64>(), |v| v, 1e-15);
+            }
+            if matches!(level(), Level::Avx512 | Level::Avx2) {
+                check(tile::avx2::tiled::<Avx2F32>(), |v| v as f32, 3e-7);
+                check(tile::avx2::tiled::<Avx2F64>(), |v| v, 1e-15);
+            }
+        }
+    }
+}
