@@ -9,6 +9,7 @@
 //! mix rows, on scratch that fits the cache; it ends in rows or in sums over rows. The number of rows is an
 //! argument of the run. A *whole kernel* is one operation on whole arrays.
 
+mod binding;
 mod cluster;
 mod lower;
 mod merge;
@@ -17,6 +18,7 @@ mod program;
 mod scratch;
 mod simplify;
 
+pub use binding::{Binding, RowCounts};
 pub use program::{
     Accumulator, Block, BufferId, BufferInfo, DotGroup, Elementwise, Kernel, Operand, Place,
     Primitive, Program, Rearrange, RowKernel, Source, Step, SumGroup, Tile, TileId, WholeKernel,
@@ -41,8 +43,8 @@ pub fn compile(graph: &Graph) -> Result<Program> {
     Ok(program)
 }
 
-/// Writes a stage to the folder named by `RTX_DUMP`, if it is set.
-fn dump(stage: &str, text: impl FnOnce() -> String) {
+/// Writes a stage of the compilation to the folder named by `RTX_DUMP`, if it is set.
+pub fn dump(stage: &str, text: impl FnOnce() -> String) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     if let Ok(dir) = std::env::var("RTX_DUMP") {

@@ -4,9 +4,9 @@ use crate::buffer::{Bytes, CpuArray, write_f64};
 use crate::kernel::{self, Pointers, Prepared};
 use crate::whole::{self, Array};
 use crate::workspace::Workspace;
-use rtx_compiler::{Kernel, Program, WholeKernel};
+use rtx_compiler::{Binding, Kernel, Program, RowCounts, WholeKernel};
 use rtx_ir::eval::HostArray;
-use rtx_ir::{Dim, Graph, RowDomain, Value};
+use rtx_ir::{Dim, Graph, Value};
 use rtx_runtime::{Backend, Error, Executable, ProgramStats, Result};
 use std::sync::{Arc, Mutex};
 
@@ -75,43 +75,17 @@ struct CpuProgram {
     program: Program,
     kernels: Vec<Ready>,
     constants: Vec<(usize, CpuArray)>,
-    /// Buffer whose memory each buffer uses (itself, or the end of a chain of views).
-    base: Vec<usize>,
-    /// For each output: true if the output's memory is written by a kernel directly.
-    direct: Vec<bool>,
+    binding: Binding,
     pool: Arc<rayon::ThreadPool>,
     idle: Mutex<Vec<Workspace>>,
 }
 
 impl CpuProgram {
     fn new(program: Program, pool: Arc<rayon::ThreadPool>) -> Self {
-        let mut base: Vec<usize> = (0..program.buffers.len()).collect();
-        for &(this, that) in &program.views {
-            base[this] = that;
-        }
-        for b in 0..base.len() {
-            let mut at = base[b];
-            while base[at] != at {
-                at = base[at];
-            }
-            base[b] = at;
-        }
         let constants: Vec<(usize, CpuArray)> = program
             .constants
             .iter()
             .map(|(b, v)| (*b, CpuArray::from_host(&v.to_host())))
-            .collect();
-        let mut owned = Vec::new();
-        let direct = program
-            .outputs
-            .iter()
-            .map(|&o| {
-                let b = base[o];
-                let written = b >= program.inputs && !constants.iter().any(|(c, _)| *c == b);
-                let first = written && !owned.contains(&b);
-                owned.push(b);
-                first
-            })
             .collect();
         let kernels = program
             .kernels
@@ -123,76 +97,12 @@ impl CpuProgram {
             })
             .collect();
         CpuProgram {
+            binding: Binding::new(&program),
             program,
             kernels,
             constants,
-            base,
-            direct,
             pool,
             idle: Mutex::default(),
-        }
-    }
-
-    fn check(&self, inputs: &[Value]) -> Result<Vec<(RowDomain, usize)>> {
-        if inputs.len() != self.program.inputs {
-            return Err(refusal(format!(
-                "{} inputs given, the program has {}",
-                inputs.len(),
-                self.program.inputs
-            )));
-        }
-        let mut rows: Vec<(RowDomain, usize)> = Vec::new();
-        for (slot, (v, b)) in inputs.iter().zip(&self.program.buffers).enumerate() {
-            let fits = v.dims().len() == b.shape.rank()
-                && v.dims()
-                    .iter()
-                    .zip(b.shape.dims())
-                    .all(|(n, d)| d.fixed().is_none_or(|f| f == *n));
-            let a = v.as_any().downcast_ref::<CpuArray>();
-            let typed = a.is_none_or(|a| a.dtype == b.dtype);
-            if !fits || !typed {
-                let message = format!(
-                    "has extents {:?}, the program takes {}{}",
-                    v.dims(),
-                    b.dtype,
-                    b.shape
-                );
-                return Err(rtx_ir::Error::Input { slot, message }.into());
-            }
-            if let Some(d) = b.shape.rows() {
-                let n = v.dims()[0];
-                match rows.iter().find(|(x, _)| *x == d) {
-                    Some((_, first)) if *first != n => {
-                        return Err(rtx_ir::Error::RowCount {
-                            domain: d.name(),
-                            first: *first,
-                            second: n,
-                        }
-                        .into());
-                    }
-                    Some(_) => {}
-                    None => rows.push((d, n)),
-                }
-            }
-        }
-        Ok(rows)
-    }
-
-    fn dims(&self, b: usize, rows: &[(RowDomain, usize)]) -> Result<Vec<usize>> {
-        let shape = &self.program.buffers[b].shape;
-        shape
-            .resolve(|d| rows.iter().find(|(x, _)| *x == d).map(|(_, n)| *n))
-            .ok_or_else(|| {
-                let domain = shape.rows().map(RowDomain::name).unwrap_or_default();
-                rtx_ir::Error::UnknownRows { domain }.into()
-            })
-    }
-
-    fn rows_of(&self, domain: Option<Dim>, rows: &[(RowDomain, usize)]) -> usize {
-        match domain {
-            None => 1,
-            Some(Dim::Fixed(n)) => n,
-            Some(Dim::Rows(d)) => rows.iter().find(|(x, _)| *x == d).map_or(0, |(_, n)| *n),
         }
     }
 
@@ -202,7 +112,7 @@ impl CpuProgram {
         &self,
         w: &mut Workspace,
         dims: &[Vec<usize>],
-        rows: &[(RowDomain, usize)],
+        rows: &RowCounts,
         pointers: &Pointers,
     ) {
         w.run += 1;
@@ -210,11 +120,9 @@ impl CpuProgram {
             // SAFETY: by the caller.
             unsafe {
                 match k {
-                    Ready::Rows(p) => {
-                        kernel::run(p, self.rows_of(p.kernel.domain, rows), pointers, w)
-                    }
+                    Ready::Rows(p) => kernel::run(p, rows.rows(p.kernel.domain), pointers, w),
                     Ready::Whole(k) if k.rows.is_some() => {
-                        let count = self.rows_of(k.rows, rows) as f64;
+                        let count = rows.rows(k.rows) as f64;
                         let dtype = self.program.buffers[k.output].dtype;
                         write_f64(pointers.0[k.output], dtype, &[count]);
                     }
@@ -259,22 +167,10 @@ impl Executable for CpuProgram {
         carry: &[(usize, usize)],
         steps: usize,
     ) -> Result<Vec<Value>> {
-        let rows = self.check(&inputs)?;
-        for k in &self.kernels {
-            let counted = match k {
-                Ready::Whole(w) => w.rows,
-                Ready::Rows(p) => p.kernel.domain,
-            };
-            if let Some(Dim::Rows(d)) = counted
-                && !rows.iter().any(|(x, _)| *x == d)
-            {
-                return Err(rtx_ir::Error::UnknownRows { domain: d.name() }.into());
-            }
-        }
+        let typed = |v: &Value| v.as_any().downcast_ref::<CpuArray>().map(|a| a.dtype);
+        let rows = RowCounts::of(&self.program, &inputs, typed)?;
         let inputs: Vec<Value> = inputs.iter().map(local).collect();
-        let dims: Vec<Vec<usize>> = (0..self.program.buffers.len())
-            .map(|b| self.dims(b, &rows))
-            .collect::<Result<_>>()?;
+        let dims = rows.dims(&self.program)?;
         let bytes =
             |b: usize| dims[b].iter().product::<usize>() * self.program.buffers[b].dtype.size();
         let idle = self.idle.lock().unwrap_or_else(|e| e.into_inner()).pop();
@@ -283,7 +179,7 @@ impl Executable for CpuProgram {
         });
         for k in &self.kernels {
             if let Ready::Rows(p) = k {
-                w.ensure(p, p.groups(self.rows_of(p.kernel.domain, &rows)));
+                w.ensure(p, p.groups(rows.rows(p.kernel.domain)));
             }
         }
         let new_output = |o: usize| CpuArray::new(self.program.buffers[o].dtype, &dims[o]);
@@ -298,15 +194,8 @@ impl Executable for CpuProgram {
         let second: Vec<Option<CpuArray>> = (0..first.len())
             .map(|o| (steps > 1 && carried(o)).then(|| new_output(self.program.outputs[o])))
             .collect();
-        for b in self.program.inputs..self.base.len() {
-            let external = self.constants.iter().any(|(c, _)| *c == b)
-                || self
-                    .program
-                    .outputs
-                    .iter()
-                    .zip(&self.direct)
-                    .any(|(&o, d)| *d && self.base[o] == b);
-            if self.base[b] == b && !external {
+        for b in 0..dims.len() {
+            if self.binding.is_internal(&self.program, b) {
                 w.buffers[b].ensure(bytes(b));
             }
         }
@@ -318,7 +207,9 @@ impl Executable for CpuProgram {
         };
         // Where a step reads its state (`None`: the caller's arrays) and where it writes it.
         let table = |read: Option<usize>, write: usize| {
-            let mut at: Vec<*mut u8> = (0..self.base.len()).map(|b| w.buffers[b].ptr()).collect();
+            let mut at: Vec<*mut u8> = (0..self.binding.base.len())
+                .map(|b| w.buffers[b].ptr())
+                .collect();
             for (k, v) in inputs.iter().enumerate() {
                 at[k] = pointer(v);
             }
@@ -331,12 +222,12 @@ impl Executable for CpuProgram {
                 at[*c] = a.bytes.ptr();
             }
             for (o, &b) in self.program.outputs.iter().enumerate() {
-                if self.direct[o] {
-                    at[self.base[b]] = set(write, o).bytes.ptr();
+                if self.binding.direct[o] {
+                    at[self.binding.base[b]] = set(write, o).bytes.ptr();
                 }
             }
             for b in 0..at.len() {
-                at[b] = at[self.base[b]];
+                at[b] = at[self.binding.base[b]];
             }
             Pointers(at)
         };
@@ -353,7 +244,7 @@ impl Executable for CpuProgram {
                         .outputs
                         .iter()
                         .enumerate()
-                        .filter(|(o, _)| !self.direct[*o])
+                        .filter(|(o, _)| !self.binding.direct[*o])
                     {
                         std::ptr::copy(t.0[b], set(s % 2, o).bytes.ptr(), bytes(b));
                     }
@@ -392,7 +283,7 @@ impl Executable for CpuProgram {
                             None => s.flops_per_row.push((d.name(), p.kernel.flops_per_row)),
                         }
                     }
-                    d => s.flops += self.rows_of(d, &[]) as f64 * p.kernel.flops_per_row,
+                    d => s.flops += RowCounts::default().rows(d) as f64 * p.kernel.flops_per_row,
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::block::{self, Rows, tile_at};
 use super::{Pointers, Prepared, neutral};
 use crate::buffer::write_f64;
-use crate::product::{Matrix, Real, add_transposed, times_matrix};
+use crate::product::{Extents, Matrix, Real, add_transposed, times_matrix};
 use crate::workspace::{ThreadScratch, Workspace};
 use rtx_compiler::{Accumulator, DotGroup, Rearrange, Source, Step, SumGroup};
 use rtx_ir::{DType, ReduceKind};
@@ -227,7 +227,8 @@ unsafe fn dot<T: Real>(
                         row: d.k as isize,
                         column: 1,
                     };
-                    (tiled.times)((m, d.k, d.n), out, a, packed.cast::<T>());
+                    let extents = Extents { m, k: d.k, n: d.n };
+                    (tiled.times)(extents, out, a, packed.cast::<T>());
                 }
                 _ => times_matrix(m, d.k, d.n, out, lhs, matrix, narrow),
             }

@@ -38,6 +38,17 @@ impl<T> Matrix<T> {
     }
 }
 
+/// Extents of a product of m x k and k x n.
+#[derive(Clone, Copy)]
+pub(crate) struct Extents {
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+}
+
+/// `to (m x n) += a (m x k) b (k x n)`, with space for a packed piece of b.
+type AddTimes<T> = unsafe fn(Extents, *mut T, Matrix<T>, Matrix<T>, &mut Vec<T>);
+
 /// Products with the result in registers, for the processor present.
 #[derive(Clone, Copy)]
 pub(crate) struct Tiled<T> {
@@ -46,9 +57,8 @@ pub(crate) struct Tiled<T> {
     /// Packs a matrix of k x n.
     pub(crate) pack: unsafe fn(usize, usize, Matrix<T>, *mut T),
     /// `to (m x n) = a (m x k) packed`.
-    pub(crate) times: unsafe fn((usize, usize, usize), *mut T, Matrix<T>, *const T),
-    /// `to (m x n) += a (m x k) b (k x n)`.
-    add_times: unsafe fn((usize, usize, usize), *mut T, Matrix<T>, Matrix<T>, &mut Vec<T>),
+    pub(crate) times: unsafe fn(Extents, *mut T, Matrix<T>, *const T),
+    add_times: AddTimes<T>,
 }
 
 /// Element types that have products.
@@ -241,7 +251,10 @@ pub(crate) unsafe fn add_transposed<T: Real>(
                 column: 1,
             };
             match T::tiled() {
-                Some(tiled) => (tiled.add_times)((m, rows, n), acc, a, b, space),
+                Some(tiled) => {
+                    let extents = Extents { m, k: rows, n };
+                    (tiled.add_times)(extents, acc, a, b, space)
+                }
                 None => T::gemm(m, n, rows, acc, true, a, b),
             }
         }
@@ -326,7 +339,7 @@ mod tests {
                         row: k as isize,
                         column: 1,
                     };
-                    (tiled.times)((m, k, n), out.as_mut_ptr(), a, packed.as_ptr());
+                    (tiled.times)(Extents { m, k, n }, out.as_mut_ptr(), a, packed.as_ptr());
                 }
                 close(
                     "times",
@@ -349,7 +362,7 @@ mod tests {
                     row: n as isize,
                     column: 1,
                 };
-                (tiled.add_times)((m, k, n), out.as_mut_ptr(), a, b, &mut Vec::new());
+                (tiled.add_times)(Extents { m, k, n }, out.as_mut_ptr(), a, b, &mut Vec::new());
             }
             let mut wanted = product(m, k, n, |i, p| a[p * m + i], |p, j| b[p * n + j]);
             wanted.iter_mut().zip(&start).for_each(|(w, s)| *w += s);

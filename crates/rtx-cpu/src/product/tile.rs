@@ -4,7 +4,7 @@
 //! of the left operand pass by; rows of a block of scratch are read as they lie.
 
 use super::simd::Vector;
-use super::{Matrix, Real, Tiled};
+use super::{Extents, Matrix, Real, Tiled};
 
 /// Longest part of a sum that is worked on at once, so that a panel of `f32` or `f64` takes at most 32 KiB.
 const DEPTH: usize = 128;
@@ -172,7 +172,7 @@ unsafe fn pack<V: Vector<Element: Real>, const WIDEST: usize>(
 /// `to (m x n) = a (m x k) b`, b packed.
 #[inline(always)]
 unsafe fn times<V: Vector<Element: Real>, const WIDEST: usize>(
-    (m, k, n): (usize, usize, usize),
+    Extents { m, k, n }: Extents,
     to: *mut V::Element,
     a: Matrix<V::Element>,
     packed: *const V::Element,
@@ -198,7 +198,7 @@ unsafe fn times<V: Vector<Element: Real>, const WIDEST: usize>(
 /// `to (m x n) += a (m x k) b (k x n)`, b packed piece by piece into `space`.
 #[inline(always)]
 unsafe fn add_times<V: Vector<Element: Real>, const WIDEST: usize>(
-    (m, k, n): (usize, usize, usize),
+    Extents { m, k, n }: Extents,
     to: *mut V::Element,
     a: Matrix<V::Element>,
     b: Matrix<V::Element>,
@@ -229,11 +229,11 @@ macro_rules! entries {
     ($name:ident, $features:literal, $widest:literal) => {
         /// The products compiled for one instruction set.
         pub(super) mod $name {
-            use super::{Matrix, Real, Tiled, Vector};
+            use super::{Extents, Matrix, Real, Tiled, Vector};
 
             #[target_feature(enable = $features)]
             unsafe fn times<V: Vector<Element: Real>>(
-                extents: (usize, usize, usize),
+                extents: Extents,
                 to: *mut V::Element,
                 a: Matrix<V::Element>,
                 packed: *const V::Element,
@@ -244,7 +244,7 @@ macro_rules! entries {
 
             #[target_feature(enable = $features)]
             unsafe fn add_times<V: Vector<Element: Real>>(
-                extents: (usize, usize, usize),
+                extents: Extents,
                 to: *mut V::Element,
                 a: Matrix<V::Element>,
                 b: Matrix<V::Element>,
