@@ -265,29 +265,7 @@ impl Executable for CpuProgram {
     }
 
     fn stats(&self) -> ProgramStats {
-        let mut s = ProgramStats {
-            kernels: self.kernels.len(),
-            buffers: self.program.buffers.len(),
-            ..Default::default()
-        };
-        s.bytes = self.program.buffers[self.program.inputs..]
-            .iter()
-            .map(|b| b.shape.row_elements() * b.dtype.size())
-            .sum();
-        for k in &self.kernels {
-            if let Ready::Rows(p) = k {
-                match p.kernel.domain {
-                    Some(Dim::Rows(d)) => {
-                        match s.flops_per_row.iter_mut().find(|(n, _)| *n == d.name()) {
-                            Some((_, f)) => *f += p.kernel.flops_per_row,
-                            None => s.flops_per_row.push((d.name(), p.kernel.flops_per_row)),
-                        }
-                    }
-                    d => s.flops += RowCounts::default().rows(d) as f64 * p.kernel.flops_per_row,
-                }
-            }
-        }
-        s
+        ProgramStats::of(&self.program)
     }
 }
 

@@ -6,8 +6,9 @@ mod cache;
 
 pub use cache::ProgramCache;
 
+use rtx_compiler::{Kernel, Program, RowCounts};
 use rtx_ir::eval::HostArray;
-use rtx_ir::{Graph, Value};
+use rtx_ir::{Dim, Graph, Value};
 use std::sync::Arc;
 
 /// What can go wrong when a program is compiled or run.
@@ -42,6 +43,33 @@ pub struct ProgramStats {
     pub flops: f64,
     /// Floating-point operations per row of each domain.
     pub flops_per_row: Vec<(String, f64)>,
+}
+
+impl ProgramStats {
+    /// Counts what a program does.
+    pub fn of(program: &Program) -> Self {
+        let mut stats = ProgramStats {
+            kernels: program.kernels.len(),
+            buffers: program.buffers.len(),
+            ..Default::default()
+        };
+        stats.bytes = program.buffers[program.inputs..]
+            .iter()
+            .map(|b| b.shape.row_elements() * b.dtype.size())
+            .sum();
+        for k in &program.kernels {
+            let Kernel::Rows(r) = k else { continue };
+            let Some(Dim::Rows(d)) = r.domain else {
+                stats.flops += RowCounts::default().rows(r.domain) as f64 * r.flops_per_row;
+                continue;
+            };
+            match stats.flops_per_row.iter_mut().find(|(n, _)| *n == d.name()) {
+                Some((_, f)) => *f += r.flops_per_row,
+                None => stats.flops_per_row.push((d.name(), r.flops_per_row)),
+            }
+        }
+        stats
+    }
 }
 
 /// A program compiled for one device. One instance may be run by several threads.
