@@ -6,7 +6,7 @@ use crate::whole::{self, Array};
 use crate::workspace::Workspace;
 use rtx_compiler::{Binding, Kernel, Program, RowCounts, WholeKernel};
 use rtx_ir::eval::HostArray;
-use rtx_ir::{Dim, Graph, Value};
+use rtx_ir::{Graph, Value};
 use rtx_runtime::{Backend, Error, Executable, ProgramStats, Result};
 use std::sync::{Arc, Mutex};
 
