@@ -35,7 +35,7 @@ mod transform;
 pub use dtype::{DType, Element, Literal};
 pub use error::{Error, Result};
 pub use graph::{Graph, GraphInput, Instruction, Source, ValueId};
-pub use node::{Node, Storage, Value};
+pub use node::{MAX_AXES, Node, Storage, Value};
 pub use op::{BinaryOp, DotDims, Op, RandomKind, ReduceKind, UnaryOp};
 pub use shape::{Dim, RowDomain, Shape};
 pub use transform::{jvp, resolve_requests, substitute, vjp};

@@ -41,7 +41,7 @@ struct Inner {
 }
 
 /// Most axes of an array; backends keep an index of that many on the stack.
-const MAX_AXES: usize = 8;
+pub const MAX_AXES: usize = 8;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rtx_tensor::io::SystemError;
+
 use crate::simulate::SimulateError;
 
 /// Shorthand for results of this crate.
@@ -218,6 +220,12 @@ impl MreError {
             expected: Shape::new(expected),
             found: Shape::new(found),
         }
+    }
+}
+
+impl From<SystemError> for MreError {
+    fn from(e: SystemError) -> Self {
+        Self::io(e.action, &e.path, e.source)
     }
 }
 

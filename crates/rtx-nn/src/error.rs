@@ -1,5 +1,6 @@
 //! Errors of the neural-network library.
 
+use rtx_tensor::io::{FileError, SystemError};
 use std::path::{Path, PathBuf};
 
 /// What can go wrong while a network is built, trained, stored or loaded.
@@ -32,15 +33,8 @@ pub enum NnError {
     #[error("optimizer: {0}")]
     Optimizer(String),
     /// A file could not be read or written.
-    #[error("cannot {action} {path}: {source}", path = path.display())]
-    Io {
-        /// "read" or "write".
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] SystemError),
     /// A file that is no safetensors file, is cut short, or was written by a newer version.
     #[error("{path} is not a usable checkpoint: {reason}", path = path.display())]
     Format {
@@ -62,14 +56,6 @@ pub enum NnError {
 }
 
 impl NnError {
-    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
-        NnError::Io {
-            action,
-            path: path.to_path_buf(),
-            source,
-        }
-    }
-
     pub(crate) fn format(path: &Path, reason: impl Into<String>) -> Self {
         NnError::Format {
             path: path.to_path_buf(),
@@ -80,6 +66,26 @@ impl NnError {
     /// Wraps an error of the code that writes a loss down.
     pub fn loss(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         NnError::Loss(e.into())
+    }
+}
+
+impl From<FileError> for NnError {
+    fn from(e: FileError) -> Self {
+        match e {
+            FileError::System(e) => NnError::Io(e),
+            FileError::Malformed {
+                path,
+                offset,
+                problem,
+                ..
+            } => NnError::format(
+                &path,
+                format!(
+                    "it is no safetensors file, or it is cut short: at byte {offset}: {problem}"
+                ),
+            ),
+            other => NnError::format(other.path(), other.to_string()),
+        }
     }
 }
 

@@ -5,6 +5,8 @@ mod file;
 pub(crate) use file::{StoredTensors, write_tensors};
 
 use crate::{NnError, Result};
+use rtx_tensor::io::FileError;
+use rtx_tensor::io::safetensors::SafetensorsFile;
 use rtx_tensor::{DType, Tensor, Tree};
 use std::path::Path;
 
@@ -56,13 +58,28 @@ pub fn parameter_count(tree: &impl Tree) -> Result<usize> {
     Ok(sum)
 }
 
-/// A tensor like `like` with those elements, on the same device.
-fn replaced(like: &Tensor, name: &str, stored: &file::Stored, path: &Path) -> Result<Tensor> {
+/// A tensor like `like` with the elements that the file has under `name`, on the same device.
+fn replaced(like: &Tensor, name: &str, file: &SafetensorsFile) -> Result<Tensor> {
     let mismatch = |reason: String| NnError::Mismatch {
-        path: path.to_path_buf(),
+        path: file.path().to_path_buf(),
         name: name.to_string(),
         reason,
     };
+    if !file.contains(name) {
+        let some: Vec<&str> = file.names().take(6).collect();
+        return Err(mismatch(format!(
+            "it is not in the file, which holds {} tensors ({}, ..)",
+            file.names().len(),
+            some.join(", ")
+        )));
+    }
+    let stored = file.read(name).map_err(|e| match e {
+        FileError::ElementType { found, .. } => mismatch(format!(
+            "asked for {}, the file holds {found}",
+            like.dtype()
+        )),
+        other => other.into(),
+    })?;
     if stored.dtype != like.dtype() {
         return Err(mismatch(format!(
             "asked for {}, the file holds {}; convert the model with cast() before loading",
@@ -77,15 +94,7 @@ fn replaced(like: &Tensor, name: &str, stored: &file::Stored, path: &Path) -> Re
             stored.dims
         )));
     }
-    let new = Tensor::from_f64(
-        &stored.data,
-        shape
-            .iter()
-            .map(|&n| n.into())
-            .collect::<rtx_tensor::Shape>(),
-        stored.dtype,
-        like.device(),
-    );
+    let new = Tensor::from_host(stored, like.device());
     match like.symbolic_shape().rows() {
         Some(domain) => Ok(new.rows(&domain.name())?),
         None => Ok(new),

@@ -277,6 +277,23 @@ fn parameters_alone_are_stored_and_loaded() -> Result<(), NnError> {
     Ok(())
 }
 
+#[cfg(unix)]
+#[test]
+fn others_may_read_a_checkpoint_as_any_new_file() -> Result<(), NnError> {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let (usual, path) = (folder.path().join("usual"), folder.path().join("c"));
+    std::fs::File::create(&usual).unwrap();
+    let mut t = trainer(1)?;
+    t.run(1)?;
+    for _ in 0..2 {
+        t.checkpoint(&path)?;
+        assert_eq!(mode(&path), mode(&usual));
+    }
+    Ok(())
+}
+
 #[test]
 fn the_log_goes_on_after_a_resume_and_the_flag_stops() -> Result<(), NnError> {
     let folder = tempfile::tempdir().unwrap();

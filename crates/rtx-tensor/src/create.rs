@@ -2,7 +2,7 @@
 
 use crate::{DType, Device, Element, Tensor};
 use rtx_ir::eval::HostArray;
-use rtx_ir::{Error, Literal, Node, RandomKind, Shape};
+use rtx_ir::{Error, Literal, MAX_AXES, Node, RandomKind, Shape};
 use std::panic::Location;
 
 impl Tensor {
@@ -22,26 +22,37 @@ impl Tensor {
         device: &Device,
     ) -> Tensor {
         let shape = shape.into();
-        let node = match shape.resolve(|_| None) {
-            Some(dims) if dims.iter().product::<usize>() == data.len() => {
-                match device
-                    .backend()
-                    .upload(&HostArray::new(dtype, &dims, data.to_vec()))
-                {
-                    Ok(v) => Node::data(v, dtype, shape),
-                    Err(e) => Node::failed(Error::Other {
-                        op: "from_vec",
-                        message: e.to_string(),
-                        location: Location::caller(),
-                    }),
-                }
-            }
-            _ => Node::failed(Error::Shape {
+        match shape.resolve(|_| None) {
+            Some(dims) => Tensor::from_host(HostArray::new(dtype, &dims, data.to_vec()), device),
+            None => Tensor::from_node(wrong_count(data.len(), shape), device),
+        }
+    }
+
+    /// From an array in host memory, whose numbers must be values of its element type; the counterpart of
+    /// [`to_host`](Tensor::to_host).
+    #[track_caller]
+    pub fn from_host(array: HostArray, device: &Device) -> Tensor {
+        let shape = Shape::of(&array.dims);
+        let mut extents = array.dims.iter();
+        let count = extents.try_fold(1usize, |n, &extent| n.checked_mul(extent));
+        if count != Some(array.data.len()) {
+            return Tensor::from_node(wrong_count(array.data.len(), shape), device);
+        }
+        let location = Location::caller();
+        let failed = |message| {
+            Node::failed(Error::Other {
                 op: "from_vec",
-                shapes: vec![Shape::of(&[data.len()]), shape],
-                location: Location::caller(),
-                hint: "the number of elements must be the product of the extents".into(),
-            }),
+                message,
+                location,
+            })
+        };
+        let node = if shape.rank() > MAX_AXES {
+            failed(format!("{} axes; {MAX_AXES} is the most", array.dims.len()))
+        } else {
+            match device.backend().upload(&array) {
+                Ok(value) => Node::data(value, array.dtype, shape),
+                Err(e) => failed(e.to_string()),
+            }
         };
         Tensor::from_node(node, device)
     }
@@ -125,6 +136,16 @@ impl Tensor {
     pub fn random(&self, kind: RandomKind, shape: impl Into<Shape>, dtype: DType) -> Tensor {
         self.wrap(Node::random(kind, &self.node, &shape.into(), dtype))
     }
+}
+
+#[track_caller]
+fn wrong_count(found: usize, shape: Shape) -> Node {
+    Node::failed(Error::Shape {
+        op: "from_vec",
+        shapes: vec![Shape::of(&[found]), shape],
+        location: Location::caller(),
+        hint: "the number of elements must be the product of the extents".into(),
+    })
 }
 
 fn next_stream() -> u64 {

@@ -1,5 +1,8 @@
 //! Errors of the tensor library.
 
+use crate::io::{FileError, SystemError};
+use std::sync::Arc;
+
 /// What can be wrong with a tensor program.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -33,6 +36,21 @@ pub enum Error {
         /// What was asked and what was found.
         message: String,
     },
+    /// A file that could not be read or written.
+    #[error(transparent)]
+    File(Arc<FileError>),
+}
+
+impl From<FileError> for Error {
+    fn from(e: FileError) -> Self {
+        Error::File(Arc::new(e))
+    }
+}
+
+impl From<SystemError> for Error {
+    fn from(e: SystemError) -> Self {
+        FileError::from(e).into()
+    }
 }
 
 impl From<rtx_runtime::Error> for Error {

@@ -101,6 +101,18 @@ fn wrong_element_types_name_both_types_and_the_line() {
 }
 
 #[test]
+fn constructors_check_the_count_and_the_rank() {
+    let of = Device::cpu();
+    let v = vec![1.0f32; 1024];
+    let (few, line) = (Tensor::from_vec(v.clone(), [2, 2], &of), line!());
+    names(&mistake(&few), line, &["from_vec", "[1024]", "[2, 2]"]);
+    let (many, line) = (Tensor::from_vec(v.clone(), [2; 10], &of), line!());
+    names(&mistake(&many.sum_all()), line, &["from_vec", "10 axes"]);
+    let (huge, line) = (Tensor::from_vec(v, [usize::MAX, 3], &of), line!());
+    names(&mistake(&huge), line, &["from_vec", "[1024]"]);
+}
+
+#[test]
 fn wrong_axes_name_the_axis_the_shape_and_the_line() {
     let a = ones([2, 3]);
     let (sum, line) = (a.sum(&[2]), line!());

@@ -4,7 +4,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`tensor`] | lazy tensors, devices, derivatives of any order, compiled steps |
+//! | [`tensor`] | lazy tensors, devices, derivatives of any order, compiled steps, `.npy`, `.npz` and `.safetensors` files |
 //! | [`nn`] | modules, networks, optimizers, schedules, the trainer, checkpoints |
 //! | [`pinn`] | physics-informed networks: fields, differential operators, geometry, conditions |
 //! | [`mre`] | magnetic resonance elastography: data, inversions, phantoms, figures |

@@ -9,6 +9,7 @@ pub use rtx_pinn::{
     Complex64, ComplexField, Cuboid, Edge, Field, Geometry, Interval, PinnTrainer, Points, Problem,
     Rectangle, Sampling,
 };
+pub use rtx_tensor::io::{load_npz, load_safetensors, save_npz, save_safetensors};
 pub use rtx_tensor::{
     DType, Device, Tensor, compile, eval, grad, jet, jvp, linearize, value_and_grad, vjp,
 };

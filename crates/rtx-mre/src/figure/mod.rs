@@ -12,11 +12,11 @@ mod scale;
 use std::path::Path;
 
 use ndarray::Array2;
+use rtx_tensor::io::write_atomic;
 
 pub use maps::{DisplacementUnit, comparison_figure, maps_figure};
 
 use crate::error::{MreError, Result};
-use crate::io::write_atomic;
 
 /// A colour map; all but the last run from dark to light with even perceived steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,15 +80,11 @@ impl PanelGrid {
     /// [`MreError::Io`] when the file cannot be written.
     pub fn write_png(&self, path: &Path) -> Result<()> {
         let image = draw::draw(self)?;
-        write_atomic(path, |temporary| {
-            let file =
-                std::fs::File::create(temporary).map_err(|e| MreError::io("write", path, e))?;
-            image
-                .encode(std::io::BufWriter::new(file))
-                .map_err(|e| match e {
-                    png::EncodingError::IoError(e) => MreError::io("write", path, e),
-                    other => MreError::Figure(other.to_string()),
-                })
+        write_atomic(path, |out| {
+            image.encode(out).map_err(|e| match e {
+                png::EncodingError::IoError(e) => MreError::io("write", path, e),
+                other => MreError::Figure(other.to_string()),
+            })
         })
     }
 }

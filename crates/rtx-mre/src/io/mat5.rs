@@ -8,9 +8,10 @@
 use flate2::read::ZlibDecoder;
 use ndarray::{ArrayD, IxDyn, ShapeBuilder};
 use num_complex::Complex64;
+use rtx_tensor::io::Damage;
+use rtx_tensor::io::inflate::{can_inflate_to, read_at_most};
 
 use super::VariableInfo;
-use super::bytes::{Damage, can_inflate_to, read_at_most};
 
 const HEADER_LEN: usize = 128;
 /// More than flags, dimensions and name take in any file that MATLAB writes.

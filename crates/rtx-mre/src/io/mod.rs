@@ -4,21 +4,20 @@
 //! file as untrusted: they check every length against the bytes that are really there before they
 //! allocate, and damage is reported with its byte offset.
 
-mod bytes;
 mod mat5;
-mod npy;
-mod npz;
+mod numpy;
 mod write;
 
 use std::path::Path;
 
 use ndarray::ArrayD;
 use num_complex::Complex64;
+use rtx_tensor::io::{Damage, npy, npz};
 
-pub use write::{NpzArray, write_atomic, write_npz};
+pub(crate) use write::write_npz_as;
+pub use write::{NpzArray, write_npz};
 
 use crate::error::{MreError, Result, Shape};
-use bytes::Damage;
 
 /// Name given to the array of an `.npy` file, which carries none.
 pub const NPY_NAME: &str = "array";
@@ -106,8 +105,8 @@ impl<'p> ArrayFile<'p> {
     pub fn variables(&self) -> Result<Vec<VariableInfo>> {
         match self.format {
             Format::Mat5 => mat5::list(&self.bytes),
-            Format::Npy => npy::info(NPY_NAME, &self.bytes).map(|info| vec![info]),
-            Format::Npz => npz::list(&self.bytes),
+            Format::Npy => numpy::list_npy(NPY_NAME, &self.bytes),
+            Format::Npz => numpy::list_npz(&self.bytes),
         }
         .map_err(|damage| self.malformed(damage))
     }
@@ -143,8 +142,8 @@ impl<'p> ArrayFile<'p> {
         }
         match self.format {
             Format::Mat5 => mat5::read(&self.bytes, &info.name),
-            Format::Npy => npy::decode(&self.bytes),
-            Format::Npz => npz::read(&self.bytes, &info.name),
+            Format::Npy => numpy::read_npy(&self.bytes),
+            Format::Npz => numpy::read_npz(&self.bytes, &info.name),
         }
         .map(|(data, is_complex)| NamedArray {
             name: info.name.clone(),
@@ -239,7 +238,7 @@ fn recognise(path: &Path, bytes: &[u8]) -> Result<Format> {
     if bytes.starts_with(npy::MAGIC) {
         return Ok(Format::Npy);
     }
-    if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
+    if npz::is_archive(bytes) {
         return Ok(Format::Npz);
     }
     if matches!(bytes.get(126..128), Some(b"IM" | b"MI")) {

@@ -150,16 +150,6 @@ pub enum SimulateError {
         /// Reason given by the system.
         source: std::io::Error,
     },
-    /// An array could not be written.
-    #[error("cannot write array `{array}` of {}: {source}", path.display())]
-    Npz {
-        /// The file.
-        path: PathBuf,
-        /// Name of the array.
-        array: &'static str,
-        /// Reason.
-        source: ndarray_npy::WriteNpzError,
-    },
 }
 
 fn at(path: &Option<PathBuf>) -> String {

@@ -2,6 +2,7 @@
 
 use crate::train::Progress;
 use crate::{NnError, Result};
+use rtx_tensor::io::SystemError;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ impl CsvLog {
     /// Appends a line. An old file is continued if it has the same columns and the training has steps
     /// behind it, and replaced otherwise.
     pub(crate) fn write(&mut self, p: &Progress, continued: bool) -> Result<()> {
-        let fail = |path: &Path, e| NnError::io("write", path, e);
+        let fail = |path: &Path, e| NnError::Io(SystemError::write(path, e));
         let file = match &mut self.file {
             Some(f) => f,
             None => {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rustytorch::mre::MreError;
-use rustytorch::mre::io::write_atomic;
+use rustytorch::tensor::io::{SystemError, write_atomic};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -100,12 +100,9 @@ impl Drop for OutputFolder {
 /// # Errors
 /// [`MreError::Io`] when the file cannot be written.
 pub fn write_json(path: &Path, value: &Value) -> Result<(), MreError> {
-    write_atomic(path, |temporary| {
-        fs::write(temporary, format!("{value:#}\n")).map_err(|source| MreError::Io {
-            action: "write",
-            path: path.to_owned(),
-            source,
-        })
+    write_atomic(path, |out| {
+        let written = writeln!(out, "{value:#}");
+        Ok(written.map_err(|e| SystemError::write(path, e))?)
     })
 }
 
