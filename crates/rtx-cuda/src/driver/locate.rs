@@ -59,6 +59,11 @@ fn libraries(folder: &Path) -> Vec<Candidate> {
         };
         let path = entry.path();
         let file = path.canonicalize().unwrap_or(path);
+        // A link's own name says less than that of its file.
+        let version = file
+            .file_name()
+            .and_then(|name| version_of(name.to_str()?))
+            .unwrap_or(version);
         if !found.iter().any(|(_, other)| *other == file) {
             found.push((version, file));
         }
