@@ -116,11 +116,13 @@ impl Nvrtc {
             }
         }
         newer.ok_or_else(|| {
-            searched.push(
-                "CUDA_HOME, CUDA_PATH, /usr/local/cuda*, and nvidia/* in the site-packages of \
-                 VIRTUAL_ENV, CONDA_PREFIX, python3 and ~/.local"
-                    .into(),
-            );
+            if environment("RTX_NVRTC").is_none_or(|v| v.is_empty()) {
+                searched.push(
+                    "CUDA_HOME, CUDA_PATH, /usr/local/cuda*, and nvidia/* in the site-packages of \
+                     VIRTUAL_ENV, CONDA_PREFIX, python3 and ~/.local"
+                        .into(),
+                );
+            }
             Error::NoNvrtc { searched }
         })
     }
