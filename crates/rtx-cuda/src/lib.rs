@@ -1,0 +1,4 @@
+//! CUDA backend: programs as CUDA C.
+
+#[allow(dead_code)]
+mod source;
