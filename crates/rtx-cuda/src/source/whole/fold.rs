@@ -105,7 +105,9 @@ impl Fold<'_> {
                 body += &format!("            const {index} r0 = rest;\n");
             } else {
                 let n = divisor(k);
-                body += &format!("            const {index} r{k} = rest % {n};\n            rest /= {n};\n");
+                body += &format!(
+                    "            const {index} r{k} = rest % {n};\n            rest /= {n};\n"
+                );
             }
         }
         body += &format!(
@@ -173,13 +175,32 @@ pub(super) fn dot(w: &Writer<'_>, d: &DotDims) -> Option<WholeSource> {
     let left_free = free(left.rank(), &d.lhs_batch, &d.lhs_contract);
     let right_free = free(right.rank(), &d.rhs_batch, &d.rhs_contract);
     let batch = d.lhs_batch.len();
-    let place = |steps: &[usize], batch_axes: &[usize], free: &[usize], first: usize, contract: &[usize]| {
-        let batch = batch_axes.iter().enumerate().map(|(n, &a)| (format!("i{n}"), steps[a]));
-        let free = free.iter().enumerate().map(|(n, &a)| (format!("i{}", first + n), steps[a]));
-        let summed = contract.iter().enumerate().map(|(n, &a)| (format!("r{n}"), steps[a]));
+    let place = |steps: &[usize],
+                 batch_axes: &[usize],
+                 free: &[usize],
+                 first: usize,
+                 contract: &[usize]| {
+        let batch = batch_axes
+            .iter()
+            .enumerate()
+            .map(|(n, &a)| (format!("i{n}"), steps[a]));
+        let free = free
+            .iter()
+            .enumerate()
+            .map(|(n, &a)| (format!("i{}", first + n), steps[a]));
+        let summed = contract
+            .iter()
+            .enumerate()
+            .map(|(n, &a)| (format!("r{n}"), steps[a]));
         offset(batch.chain(free).chain(summed), 0)
     };
-    let at_left = place(&strides(left)?, &d.lhs_batch, &left_free, batch, &d.lhs_contract);
+    let at_left = place(
+        &strides(left)?,
+        &d.lhs_batch,
+        &left_free,
+        batch,
+        &d.lhs_contract,
+    );
     let at_right = place(
         &strides(right)?,
         &d.rhs_batch,
