@@ -146,9 +146,12 @@ impl<'a> Writer<'a> {
     fn threads(&self, body: &str) -> WholeSource {
         let index = self.layout.index();
         let looped = format!(
-            "    const long long n = {};\n    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x; e < n; e += (long long)gridDim.x * blockDim.x) {{\n        const {index} o = ({index})e;\n{}{body}    }}\n",
+            "    const long long n = {};
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x; e < n; e += (long long)gridDim.x * blockDim.x) {{
+{}{body}    }}
+",
             self.count.text(),
-            indices("i", "o", self.out_shape(), index),
+            indices(self.out_shape(), index, body),
         );
         WholeSource {
             code: self.function(&looped),

@@ -92,10 +92,10 @@ impl Fold<'_> {
                 .collect::<String>(),
         );
         body += &format!(
-            "    for (long long e = blockIdx.x; e < {}; e += gridDim.x) {{\n        const {index} o = ({index})e;\n",
+            "    for (long long e = blockIdx.x; e < {}; e += gridDim.x) {{\n",
             w.count.text()
         );
-        body += &super::indices("i", "o", w.out_shape(), index);
+        body += &super::indices(w.out_shape(), index, &self.term);
         body += &format!(
             "        {} s;\n        for (long long r = threadIdx.x; r < terms; r += {BLOCK}) {{\n            {index} rest = ({index})r;\n",
             self.accumulator()

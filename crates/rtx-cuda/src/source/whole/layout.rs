@@ -102,24 +102,37 @@ pub(crate) fn strides(shape: &Shape) -> Option<Vec<usize>> {
     Some(s)
 }
 
-/// Declarations of the index of position `at` in `shape`: `prefix0`, `prefix1`, ... of type `index`.
-pub(crate) fn indices(prefix: &str, at: &str, shape: &Shape, index: &str) -> String {
+/// Declarations of what `body` uses of the position `o` of element `e` of `shape` and of its index `i0`,
+/// `i1`, ..., as numbers of type `index`.
+pub(crate) fn indices(shape: &Shape, index: &str, body: &str) -> String {
     let Some(steps) = strides(shape) else {
         return String::new();
     };
     let mut text = String::new();
     for (k, (step, d)) in steps.iter().zip(shape.dims()).enumerate() {
+        if !mentions(body, &format!("i{k}")) {
+            continue;
+        }
         // Extents of zero never meet a position; a division by a literal zero would not compile.
         let mut value = match step {
-            0 | 1 => at.to_string(),
-            s => format!("{at} / {s}"),
+            0 | 1 => "o".to_string(),
+            s => format!("o / {s}"),
         };
         if k > 0 {
             value += &format!(" % {}", d.fixed().unwrap_or(1).max(1));
         }
-        text += &format!("        const {index} {prefix}{k} = {value};\n");
+        text += &format!("        const {index} i{k} = {value};\n");
     }
-    text
+    if text.is_empty() && !mentions(body, "o") {
+        return text;
+    }
+    format!("        const {index} o = ({index})e;\n{text}")
+}
+
+/// True if the identifier `name` stands in `text`.
+fn mentions(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .any(|word| word == name)
 }
 
 /// `base` plus the sum of index times stride.
