@@ -164,7 +164,7 @@ pub(super) fn reduce(w: &Writer<'_>, kind: ReduceKind, axes: &[usize]) -> Option
 /// A general product, or the sum of several with the same axes (operands `x0 . x1 + x2 . x3 + ...`).
 pub(super) fn dot(w: &Writer<'_>, d: &DotDims) -> Option<WholeSource> {
     let (left, right) = (w.shape(0)?, w.shape(1)?);
-    if w.inputs.len() % 2 != 0 || w.out_dtype() == DType::Bool {
+    if !w.inputs.len().is_multiple_of(2) || w.out_dtype() == DType::Bool {
         return None;
     }
     let free = |rank: usize, batch: &[usize], contract: &[usize]| -> Vec<usize> {

@@ -52,7 +52,7 @@ impl Numbers {
             .map(|_| {
                 let v = self.next();
                 if dtype.is_float() {
-                    if nan && v % 11 == 0 {
+                    if nan && v.is_multiple_of(11) {
                         f64::NAN
                     } else {
                         v as f64 / (1u64 << 29) as f64 - 2.0
@@ -355,13 +355,13 @@ fn products(t: &mut Table, d: DType) {
         &[40, 30],
         &[3],
     );
-    let (x, y): ((DType, &[usize]), (DType, &[usize])) = ((d, &[R, 3]), (d, &[R, 2]));
+    let (x, y) = ((d, &[R, 3][..]), (d, &[R, 2][..]));
     t.add(
         dims(&[], &[], &[0], &[0]),
         &[x, y, x, y, x, y],
         (d, &[3, 2]),
     );
-    let (x, y): ((DType, &[usize]), (DType, &[usize])) = ((d, &[20, 30]), (d, &[20, 40]));
+    let (x, y) = ((d, &[20, 30][..]), (d, &[20, 40][..]));
     t.add(dims(&[], &[], &[0], &[0]), &[x, y, x, y], (d, &[30, 40]));
 }
 
