@@ -3,7 +3,7 @@
 use crate::driver::Version;
 
 /// Why CUDA cannot do what was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// The driver library is absent or does not start.
     #[error("no CUDA driver: {detail}. Install the NVIDIA driver, or use the CPU")]
@@ -106,6 +106,17 @@ pub enum Error {
         /// The driver's name and words for it, and what to do.
         meaning: String,
     },
+    /// The program holds something that has no kernel here.
+    #[error("{what} has no CUDA code: {instead}")]
+    Unsupported {
+        /// What it is.
+        what: String,
+        /// What to do.
+        instead: String,
+    },
+    /// A mistake in the graph or its inputs.
+    #[error(transparent)]
+    Graph(#[from] rtx_ir::Error),
     /// NVRTC refused a call for a reason other than the source.
     #[error("{call} failed with error {code}: {meaning}")]
     Nvrtc {
@@ -123,6 +134,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<Error> for rtx_runtime::Error {
     fn from(error: Error) -> Self {
+        if let Error::Graph(error) = error {
+            return Self::Graph(error);
+        }
         Self::Device {
             device: "cuda".into(),
             message: error.to_string(),

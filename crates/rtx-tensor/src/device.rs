@@ -47,25 +47,73 @@ impl Device {
         }))
     }
 
-    /// The best device of this machine; the environment variable `RTX_DEVICE` overrides.
+    /// The best device of this machine: a GPU if there is one that serves, else the CPU. The environment variable
+    /// `RTX_DEVICE` overrides.
     pub fn best() -> Device {
-        std::env::var("RTX_DEVICE")
-            .ok()
-            .and_then(|n| Device::named(&n).ok())
-            .unwrap_or_else(Device::cpu)
+        let asked = std::env::var("RTX_DEVICE");
+        match asked {
+            Ok(name) => Device::named(&name).unwrap_or_else(|_| Device::cpu()),
+            Err(_) => Device::cuda(0).unwrap_or_else(|_| Device::cpu()),
+        }
     }
 
-    /// A device by name.
+    /// The NVIDIA GPU of that number (one instance each per process).
     ///
     /// # Errors
-    /// A name that this build does not have.
+    /// Why there is none: a build without the feature `cuda`, no driver, a driver or a GPU that is too old.
+    #[cfg(feature = "cuda")]
+    pub fn cuda(ordinal: usize) -> Result<Device> {
+        static GPUS: std::sync::Mutex<Vec<(usize, Device)>> = std::sync::Mutex::new(Vec::new());
+        let mut gpus = GPUS.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, device)) = gpus.iter().find(|(k, _)| *k == ordinal) {
+            return Ok(device.clone());
+        }
+        let backend = rtx_cuda::CudaBackend::new(ordinal).map_err(|e| Error::Device {
+            asked: format!("cuda:{ordinal}"),
+            reason: e.to_string(),
+        })?;
+        let device = Device::with_backend(Box::new(backend));
+        gpus.push((ordinal, device.clone()));
+        Ok(device)
+    }
+
+    /// The NVIDIA GPU of that number.
+    ///
+    /// # Errors
+    /// This build has no GPUs.
+    #[cfg(not(feature = "cuda"))]
+    pub fn cuda(ordinal: usize) -> Result<Device> {
+        Err(Error::Device {
+            asked: format!("cuda:{ordinal}"),
+            reason: "this build is without NVIDIA GPUs; build with `--features cuda`".to_string(),
+        })
+    }
+
+    /// A device by name: `cpu`, `cuda` (the first GPU), `cuda:1`, or `reference`.
+    ///
+    /// `cuda-check:sm_90a` runs on the CPU and compiles every program for that GPU besides, for machines without one.
+    ///
+    /// # Errors
+    /// A name that this build does not have, or the reason why the device does not serve.
     pub fn named(name: &str) -> Result<Device> {
-        match name {
-            "cpu" => Ok(Device::cpu()),
-            "reference" => Ok(Device::reference()),
-            other => Err(Error::Device {
-                asked: other.to_string(),
-                reason: "this build has the device 'cpu' only".to_string(),
+        match name.split_once(':').unwrap_or((name, "")) {
+            ("cpu", "") => Ok(Device::cpu()),
+            ("reference", "") => Ok(Device::reference()),
+            ("cuda", "") => Device::cuda(0),
+            ("cuda", n) if n.parse::<usize>().is_ok() => Device::cuda(n.parse().unwrap_or(0)),
+            #[cfg(feature = "cuda")]
+            ("cuda-check", arch) if !arch.is_empty() => {
+                checking::device(arch).map_err(|e| Error::Device {
+                    asked: name.to_string(),
+                    reason: e.to_string(),
+                })
+            }
+            _ => Err(Error::Device {
+                asked: name.to_string(),
+                reason:
+                    "the devices are 'cpu', 'cuda' and 'cuda:<number>' (with the feature `cuda`), \
+                         and 'reference'"
+                        .to_string(),
             }),
         }
     }
@@ -93,5 +141,44 @@ impl PartialEq for Device {
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Device({})", self.name())
+    }
+}
+
+/// The CPU, with every program compiled for a GPU besides: what a machine without a GPU can say of the generated code.
+#[cfg(feature = "cuda")]
+mod checking {
+    use super::Device;
+    use rtx_ir::eval::HostArray;
+    use rtx_ir::{Graph, Value};
+    use rtx_runtime::{Backend, Executable, Result};
+    use std::sync::Arc;
+
+    struct Checking {
+        cpu: rtx_cpu::CpuBackend,
+        arch: String,
+        name: String,
+    }
+
+    pub(super) fn device(arch: &str) -> Result<Device> {
+        Ok(Device::with_backend(Box::new(Checking {
+            cpu: rtx_cpu::CpuBackend::new()?,
+            arch: arch.to_string(),
+            name: format!("cuda-check:{arch}"),
+        })))
+    }
+
+    impl Backend for Checking {
+        fn name(&self) -> &str {
+            &self.name
+        }
+
+        fn upload(&self, array: &HostArray) -> Result<Value> {
+            self.cpu.upload(array)
+        }
+
+        fn compile(&self, graph: &Graph) -> Result<Arc<dyn Executable>> {
+            rtx_cuda::compile_only(graph, &self.arch)?;
+            self.cpu.compile(graph)
+        }
     }
 }

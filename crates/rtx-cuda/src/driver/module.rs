@@ -159,7 +159,7 @@ impl Function {
             let status =
                 unsafe { (context.api.cuFuncGetAttribute)(&mut value, attribute, self.handle) };
             context.api.check("cuFuncGetAttribute", status)?;
-            Ok(u32::try_from(value).unwrap_or(0))
+            Ok::<u32, Error>(u32::try_from(value).unwrap_or(0))
         };
         Ok(Usage {
             registers: ask(A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
