@@ -100,6 +100,7 @@ impl Recipe {
         Recipe {
             steps: 4000,
             learning_rate: 2e-3,
+            features: [32, 32],
             bandwidth: [0.35, 0.5],
             equation_weight: 5e-3,
             ramp: 0.1,
