@@ -23,13 +23,21 @@ fn golden() -> Golden {
     serde_json::from_str(include_str!("golden_b.json")).expect("the output of make_golden.py")
 }
 
+/// The CPU, or the device that `RTX_TEST_DEVICES` names.
+fn device() -> Device {
+    match std::env::var("RTX_TEST_DEVICES") {
+        Ok(name) if !name.is_empty() => Device::named(&name).expect("RTX_TEST_DEVICES"),
+        _ => Device::cpu(),
+    }
+}
+
 fn norm(v: impl Iterator<Item = f64>) -> f64 {
     v.map(|v| v * v).sum::<f64>().sqrt()
 }
 
 fn check_losses(dtype: DType, tolerance: f64) {
     let golden = golden();
-    let job = build(Workload::B, golden.points, dtype, &Device::cpu()).unwrap();
+    let job = build(Workload::B, golden.points, dtype, &device()).unwrap();
     let mut state = job.state;
     let mut worst = 0.0f64;
     for (k, expected) in golden.losses.iter().enumerate() {
@@ -48,8 +56,7 @@ fn check_losses(dtype: DType, tolerance: f64) {
 
 fn check_gradient(dtype: DType, tolerance: f64) {
     let golden = golden();
-    let (loss, gradients) =
-        initial_gradient(Workload::B, golden.points, dtype, &Device::cpu()).unwrap();
+    let (loss, gradients) = initial_gradient(Workload::B, golden.points, dtype, &device()).unwrap();
     assert!((loss / golden.losses[0] - 1.0).abs() <= tolerance);
     assert_eq!(gradients.len(), golden.gradients.len());
     let mut worst = 0.0f64;
@@ -90,7 +97,7 @@ fn first_gradient_in_single_precision() {
 /// `run(n)` is `n` calls, to the bit.
 #[test]
 fn many_steps_at_once() {
-    let one = build(Workload::B, 33, DType::F32, &Device::cpu()).unwrap();
+    let one = build(Workload::B, 33, DType::F32, &device()).unwrap();
     let (mut state, mut loss) = one.step.call(one.state.clone(), &one.inputs).unwrap();
     for _ in 0..4 {
         (state, loss) = one.step.call(state, &one.inputs).unwrap();
@@ -104,7 +111,7 @@ fn many_steps_at_once() {
 
 #[test]
 fn the_other_workloads_run() {
-    let dev = Device::cpu();
+    let dev = device();
     let f = build(Workload::F, 7, DType::F32, &dev).unwrap();
     let (_, y) = f.step.call(f.state, &f.inputs).unwrap();
     assert_eq!(y.shape().unwrap(), [7, 2]);

@@ -4,9 +4,15 @@ use crate::goldens::Golden;
 use crate::inputs::{direction, points};
 use rtx_tensor::{DType, Device, Tensor, grad, jvp};
 
-/// Devices under test.
-pub fn devices() -> [Device; 2] {
+/// Devices under test: the CPU, the reference, and what `RTX_TEST_DEVICES` names besides.
+pub fn devices() -> Vec<Device> {
+    let named = std::env::var("RTX_TEST_DEVICES").unwrap_or_default();
+    let more = named.split(',').filter(|n| !n.is_empty());
+    let more = more.map(|n| Device::named(n).unwrap_or_else(|e| panic!("RTX_TEST_DEVICES: {e}")));
     [Device::cpu(), Device::reference()]
+        .into_iter()
+        .chain(more)
+        .collect()
 }
 
 /// Largest difference allowed, relative to the largest element of the golden (at least one).
