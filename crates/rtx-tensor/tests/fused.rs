@@ -16,6 +16,14 @@ use std::sync::Mutex;
 /// Compilations are counted per device, so one test at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+/// The CPU, or the device that `RTX_TEST_DEVICES` names.
+fn fusing() -> Device {
+    match std::env::var("RTX_TEST_DEVICES") {
+        Ok(name) if !name.is_empty() => Device::named(&name).expect("RTX_TEST_DEVICES"),
+        _ => Device::cpu(),
+    }
+}
+
 /// A runner with a fixed seed; `PROPTEST_CASES` (256 by default) scales the number of cases.
 fn runner(cases: u32, seed: u8) -> TestRunner {
     let config = Config {
@@ -64,9 +72,9 @@ fn compare(program: &Program, inputs: &Inputs) -> Result<(), TestCaseError> {
         (DType::F64, f64::EPSILON),
         (DType::F32, f64::from(f32::EPSILON)),
     ] {
-        let fused = match program.run(inputs, dtype, &Device::cpu()) {
+        let fused = match program.run(inputs, dtype, &fusing()) {
             Ok(run) => run,
-            Err(e) => return fail(format!("cpu {dtype}: {e}")),
+            Err(e) => return fail(format!("fused {dtype}: {e}")),
         };
         let unfused = match program.run(inputs, dtype, &Device::reference()) {
             Ok(run) => run,
@@ -113,7 +121,7 @@ fn fused_equals_unfused_with_run_time_rows() {
 #[test]
 fn other_row_counts_do_not_recompile() {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
-    let cpu = Device::cpu();
+    let cpu = fusing();
     let test = |code| {
         let program = Program::new(code, true);
         let mut compiled = None;
@@ -142,8 +150,8 @@ fn runs_repeat_to_the_bit() {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
     let test = |code| {
         let (program, inputs) = (Program::new(code, true), Inputs::new(700));
-        let first = program.run(&inputs, DType::F32, &Device::cpu());
-        let again = program.run(&inputs, DType::F32, &Device::cpu());
+        let first = program.run(&inputs, DType::F32, &fusing());
+        let again = program.run(&inputs, DType::F32, &fusing());
         let bits = |r: rtx_tensor::Result<Run>| -> Vec<u64> {
             r.map(|r| {
                 r.outputs

@@ -3,7 +3,9 @@
 use crate::net::Net;
 use crate::numbers::{array, field, points as unit_points};
 use rtx_nn::{Adam, Module, Optimizer};
-use rtx_tensor::{Compiled, DType, Device, Result, Tensor, Tree, compile, value_and_grad_tree};
+use rtx_tensor::{
+    Compiled, DType, Device, Result, Tensor, Tree, compile, eval, value_and_grad_tree,
+};
 use std::fmt;
 use std::str::FromStr;
 
@@ -169,6 +171,8 @@ pub fn initial_gradient(
     let nets = networks(workload, dtype, device);
     let inputs = inputs(points, dtype, device, Vec::new())?;
     let (value, grads) = value_and_grad_tree(|n| loss(workload, n, &inputs), &nets)?;
+    let all: Vec<&Tensor> = grads.iter().chain([&value]).collect();
+    eval(&all)?;
     let names = nets.parameters().into_iter().map(|(name, _)| name);
     Ok((value.item()?, names.zip(grads).collect()))
 }

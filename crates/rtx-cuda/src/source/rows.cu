@@ -6,8 +6,9 @@
 template <class T> struct __align__(16) Quad { T v[4]; };
 
 // out (m x N) = a (m x K) w (K x N), w with distances KS along k and NS along n; any extents, one thread a sum.
-template <class T, int K, int N, int KS, int NS>
-__device__ __noinline__ void rtx_dot_plain(T* __restrict__ out, const T* __restrict__ a, const T* __restrict__ w, int m) {
+template <class T>
+__device__ __noinline__ void rtx_dot_plain(T* __restrict__ out, const T* __restrict__ a, const T* __restrict__ w, int m, int K, int N, int KS,
+                                           int NS) {
     for (int e = threadIdx.x; e < m * N; e += RTX_THREADS) {
         const int row = e / N, n = e % N;
         T sum = 0;
@@ -17,8 +18,9 @@ __device__ __noinline__ void rtx_dot_plain(T* __restrict__ out, const T* __restr
 }
 
 // The same for a few columns: one warp a row, lanes along k.
-template <class T, int K, int N, int KS, int NS>
-__device__ __noinline__ void rtx_dot_few_columns(T* __restrict__ out, const T* __restrict__ a, const T* __restrict__ w, int m) {
+template <class T, int N>
+__device__ __noinline__ void rtx_dot_few_columns(T* __restrict__ out, const T* __restrict__ a, const T* __restrict__ w, int m, int K, int KS,
+                                                 int NS) {
     const int lane = threadIdx.x % 32;
     for (int row = threadIdx.x / 32; row < m; row += RTX_THREADS / 32) {
         T sums[N];
@@ -45,9 +47,10 @@ __device__ __noinline__ void rtx_dot_few_columns(T* __restrict__ out, const T* _
 
 // The same for K and N of whole quads. A warp has 8 rows of 128 columns; RG warps share out the rows of a tile, and
 // where there are few rows the 8 / RG others take parts of the sum.
-template <class T, int K, int N, int KS, int NS, int RG>
-__device__ __noinline__ void rtx_dot_rows(T* __restrict__ out, const T* __restrict__ a, const T* __restrict__ w, int m, int row0, T* shared) {
-    constexpr int KG = 8 / RG, ROWS = 8 * RG;
+template <class T>
+__device__ __noinline__ void rtx_dot_rows(T* __restrict__ out, const T* __restrict__ a, const T* __restrict__ w, int m, int K, int N,
+                                          int KS, int NS, int RG, int row0, T* shared) {
+    const int KG = 8 / RG, ROWS = 8 * RG;
     T* as = shared;
     T* ws = shared + ROWS * RTX_DEPTH;
     const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32, rg = warp % RG, kg = warp / RG;
@@ -82,7 +85,7 @@ __device__ __noinline__ void rtx_dot_rows(T* __restrict__ out, const T* __restri
                 }
             }
             __syncthreads();
-            constexpr int PART = RTX_DEPTH / KG;
+            const int PART = RTX_DEPTH / KG;
 #pragma unroll 1
             for (int k = kg * PART; k < (kg + 1) * PART; k += 4) {
                 Quad<T> x[8];
@@ -135,18 +138,20 @@ __device__ __noinline__ void rtx_dot_rows(T* __restrict__ out, const T* __restri
     }
 }
 
-template <class T, int K, int N, int KS, int NS>
-__device__ __noinline__ void rtx_dot_tiled(T* __restrict__ out, const T* __restrict__ a, const T* __restrict__ w, int m, T* shared) {
-    int row = 0;
-    for (; m - row > 32; row += 64) rtx_dot_rows<T, K, N, KS, NS, 8>(out, a, w, m, row, shared);
-    if (m - row > 16) rtx_dot_rows<T, K, N, KS, NS, 4>(out, a, w, m, row, shared);
-    else if (m - row > 8) rtx_dot_rows<T, K, N, KS, NS, 2>(out, a, w, m, row, shared);
-    else if (m - row > 0) rtx_dot_rows<T, K, N, KS, NS, 1>(out, a, w, m, row, shared);
+template <class T>
+__device__ void rtx_dot_tiled(T* __restrict__ out, const T* __restrict__ a, const T* __restrict__ w, int m, int K, int N, int KS, int NS,
+                              T* shared) {
+    for (int row = 0; row < m;) {
+        const int left = m - row, groups = left > 32 ? 8 : left > 16 ? 4 : left > 8 ? 2 : 1;
+        rtx_dot_rows(out, a, w, m, K, N, KS, NS, groups, row, shared);
+        row += 8 * groups;
+    }
 }
 
 // A sum over rows: pairs of tiles x (rows x M) and y (rows x N) at equal distances in memory, acc (M x N) [+]= x^T y.
-template <class T, int M, int N>
-__device__ __noinline__ void rtx_sum_dot_plain(T* __restrict__ acc, const T* const* x, const T* const* y, int pairs, int rows, bool first) {
+template <class T>
+__device__ __noinline__ void rtx_sum_dot_plain(T* __restrict__ acc, const T* const* x, const T* const* y, int M, int N, int pairs, int rows,
+                                               bool first) {
     for (int e = threadIdx.x; e < M * N; e += RTX_THREADS) {
         const int i = e / N, j = e % N;
         T sum = first ? (T)0 : acc[e];
@@ -160,8 +165,9 @@ __device__ __noinline__ void rtx_sum_dot_plain(T* __restrict__ acc, const T* con
 #define RTX_SUM_SHARED (2 * RTX_SUM_DEPTH * 128)
 
 // The same for M and N of whole quads: tiles of 128 x 128, each thread 8 x 8 of it.
-template <class T, int M, int N>
-__device__ __noinline__ void rtx_sum_dot_tiled(T* __restrict__ acc, const T* const* x, const T* const* y, int pairs, int rows, bool first, T* shared) {
+template <class T>
+__device__ __noinline__ void rtx_sum_dot_tiled(T* __restrict__ acc, const T* const* x, const T* const* y, int M, int N, int pairs, int rows,
+                                               bool first, T* shared) {
     T* xs = shared;
     T* ys = shared + RTX_SUM_DEPTH * 128;
     const int tid = threadIdx.x, tx = tid % 16, ty = tid / 16;

@@ -280,6 +280,7 @@ impl Writer<'_> {
             let p = self.tile(t);
             self.line(&format!("{c}* __restrict__ t{t} = {p};"));
         }
+        self.line("#pragma unroll 1");
         self.line(&format!(
             "for (int e = tid; e < count * {columns}; e += RTX_THREADS) {{"
         ));
@@ -365,22 +366,14 @@ impl Writer<'_> {
                 format!("block_rows * {}", d.inner * (end - start))
             };
             let tiled = k % 4 == 0 && n % 4 == 0 && k > NARROW && n > NARROW;
+            let w = format!("(const {t}*)at[{}]", d.rhs);
             let call = if tiled {
                 self.shared = self.shared.max(SHARED_ELEMENTS * dtype.size());
-                format!(
-                    "rtx_dot_tiled<{t}, {k}, {n}, {ks}, {ns}>({out}, {a}, (const {t}*)at[{}], {m}, ({t}*)shared);",
-                    d.rhs
-                )
+                format!("rtx_dot_tiled({out}, {a}, {w}, {m}, {k}, {n}, {ks}, {ns}, ({t}*)shared);")
+            } else if n <= NARROW && k > 32 {
+                format!("rtx_dot_few_columns<{t}, {n}>({out}, {a}, {w}, {m}, {k}, {ks}, {ns});")
             } else {
-                let f = if n <= NARROW && k > 32 {
-                    "rtx_dot_few_columns"
-                } else {
-                    "rtx_dot_plain"
-                };
-                format!(
-                    "{f}<{t}, {k}, {n}, {ks}, {ns}>({out}, {a}, (const {t}*)at[{}], {m});",
-                    d.rhs
-                )
+                format!("rtx_dot_plain({out}, {a}, {w}, {m}, {k}, {n}, {ks}, {ns});")
             };
             self.line(&call);
             if tiled && end < d.lhs.len() {
@@ -406,11 +399,11 @@ impl Writer<'_> {
         if m % 4 == 0 && n % 4 == 0 && m > NARROW && n > NARROW {
             self.shared = self.shared.max(SHARED_ELEMENTS * dtype.size());
             self.line(&format!(
-                "rtx_sum_dot_tiled<{t}, {m}, {n}>(sum{into}, x, y, {pairs}, {rows}, first, ({t}*)shared);"
+                "rtx_sum_dot_tiled(sum{into}, x, y, {m}, {n}, {pairs}, {rows}, first, ({t}*)shared);"
             ));
         } else {
             self.line(&format!(
-                "rtx_sum_dot_plain<{t}, {m}, {n}>(sum{into}, x, y, {pairs}, {rows}, first);"
+                "rtx_sum_dot_plain(sum{into}, x, y, {m}, {n}, {pairs}, {rows}, first);"
             ));
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::goldens::goldens;
 use crate::inputs::{points, split, wsin, wsum};
-use crate::orders::check;
+use crate::orders::{check, each};
 use rtx_ir::DotDims;
 use rtx_tensor::{DType, Tensor};
 
@@ -207,14 +207,14 @@ const SEPARATE: &[&str] = &["cast_single"];
 
 #[test]
 fn every_case() {
-    for (name, f) in CASES {
+    each(CASES, |(name, f)| {
         let golden = goldens().case.get(*name);
         check(
             name,
             golden.unwrap_or_else(|| panic!("no golden of {name}")),
             f,
         );
-    }
+    });
     let covered = |n: &str| SEPARATE.contains(&n) || CASES.iter().any(|(c, _)| *c == n);
     let missing: Vec<_> = goldens().case.keys().filter(|n| !covered(n)).collect();
     assert!(missing.is_empty(), "goldens without case: {missing:?}");

@@ -3,6 +3,7 @@
 use crate::goldens::Golden;
 use crate::inputs::{direction, points};
 use rtx_tensor::{DType, Device, Tensor, grad, jvp};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Devices under test: the CPU, the reference, and what `RTX_TEST_DEVICES` names besides.
 pub fn devices() -> Vec<Device> {
@@ -13,6 +14,21 @@ pub fn devices() -> Vec<Device> {
         .into_iter()
         .chain(more)
         .collect()
+}
+
+/// Calls `f` with every item, on all cores.
+pub fn each<T: Sync>(items: &[T], f: impl Fn(&T) + Sync) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (f, next) = (&f, &AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(move || {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    f(item);
+                }
+            });
+        }
+    });
 }
 
 /// Largest difference allowed, relative to the largest element of the golden (at least one).

@@ -2,7 +2,7 @@
 
 use crate::goldens::{Golden, goldens};
 use crate::inputs::wsum;
-use crate::orders::check;
+use crate::orders::{check, each};
 use rtx_ir::{BinaryOp, UnaryOp};
 use rtx_tensor::Tensor;
 
@@ -14,7 +14,7 @@ fn golden_of<'a>(map: &'a std::collections::BTreeMap<String, Golden>, name: &str
 
 #[test]
 fn every_unary_operation() {
-    for &op in UnaryOp::ALL {
+    each(UnaryOp::ALL, |&op| {
         let golden = golden_of(&goldens().unary, op.name());
         let apply = |x: &Tensor| Tensor::from_node(x.node().unary(op), x.device());
         let f = |x: &Tensor| -> Tensor {
@@ -27,7 +27,7 @@ fn every_unary_operation() {
             }
         };
         check(op.name(), golden, &f);
-    }
+    });
     assert_eq!(
         goldens().unary.len(),
         UnaryOp::ALL.len(),
@@ -37,7 +37,7 @@ fn every_unary_operation() {
 
 #[test]
 fn every_binary_operation() {
-    for &op in BinaryOp::ALL {
+    each(BinaryOp::ALL, |&op| {
         let golden = golden_of(&goldens().binary, op.name());
         let apply =
             |a: &Tensor, b: &Tensor| Tensor::from_node(a.node().binary(op, b.node()), a.device());
@@ -54,7 +54,7 @@ fn every_binary_operation() {
             wsum(&(truth.cast(x.dtype()) * &a * &a * &b))
         };
         check(op.name(), golden, &f);
-    }
+    });
     assert_eq!(
         goldens().binary.len(),
         BinaryOp::ALL.len(),
