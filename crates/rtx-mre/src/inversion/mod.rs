@@ -5,6 +5,7 @@
 
 mod ahi;
 mod local;
+mod loss_sign;
 mod ratio;
 
 use std::path::Path;
@@ -16,7 +17,6 @@ pub use ahi::{AhiOptions, Stencil, ahi};
 pub use ratio::{RatioOptions, windowed_ratio};
 
 use crate::error::{MreError, Result};
-use crate::harmonic::TimeSign;
 use crate::io::{NpzArray, write_npz};
 use crate::wave::WaveField;
 
@@ -104,32 +104,6 @@ impl Modulus {
             .filter(|&(_, &inside)| inside)
             .map(|(g, _)| *g)
             .collect()
-    }
-
-    /// Refuses maps whose loss modulus is negative in the median.
-    ///
-    /// A passive material dissipates, so G'' >= 0 in the convention exp(+i omega t); a negative
-    /// median over the mask tells data of the other convention. A median within a thousandth of
-    /// |G| of zero passes, so that elastic and magnitude-only maps do.
-    ///
-    /// # Errors
-    /// [`MreError::NegativeLoss`], naming the frequency at which it is lowest.
-    pub fn check_loss_sign(&self, sign: TimeSign) -> Result<()> {
-        let all: Vec<Complex64> = (0..self.freq.len()).flat_map(|f| self.values(f)).collect();
-        let loss = |values: &[Complex64]| median(values.iter().map(|g| g.im));
-        let scale = median(all.iter().map(|g| g.norm()));
-        if loss(&all) >= -1e-3 * scale || all.is_empty() {
-            return Ok(());
-        }
-        let per_frequency = (0..self.freq.len()).map(|f| (loss(&self.values(f)), self.freq[f]));
-        let lowest = per_frequency.min_by(|a, b| a.0.total_cmp(&b.0));
-        let (loss, freq_hz) = lowest.unwrap_or((loss(&all), f64::NAN));
-        Err(MreError::NegativeLoss {
-            loss_kpa: loss / 1e3,
-            freq_hz,
-            sign: sign.symbol(),
-            other: sign.flipped().symbol(),
-        })
     }
 
     /// Writes `G` (complex, Pa, `[freq, x, y]`, or `[freq, x, y, z]` for several slices), `mask`,
