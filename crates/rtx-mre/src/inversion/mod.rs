@@ -8,6 +8,7 @@ mod local;
 mod loss_sign;
 mod ratio;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use ndarray::{Array1, Array3, Array4, Array5, ArrayD, Axis, arr1};
@@ -18,10 +19,14 @@ pub use ratio::{RatioOptions, windowed_ratio};
 
 use crate::error::{MreError, Result};
 use crate::io::{NpzArray, write_npz};
+use crate::mask::count;
 use crate::wave::WaveField;
 
 /// Density of soft tissue, kg/m^3, as elastography assumes it.
 pub const DENSITY: f64 = 1000.0;
+
+/// Moduli of everything that elastography measures, Pa: from mucus and loose gels to cartilage.
+const STIFFNESSES: RangeInclusive<f64> = 1.0..=1e8;
 
 /// Maps of the complex shear modulus.
 #[derive(Debug, Clone)]
@@ -81,10 +86,45 @@ impl Modulus {
         })
     }
 
+    /// [`new`](Self::new) for a method: refuses maps without a single value.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new); [`MreError::NoModulus`] with the likely cause.
+    pub(crate) fn inverted(
+        wave: &WaveField,
+        g: Array4<Complex64>,
+        mask: Array3<bool>,
+        method: String,
+    ) -> Result<Self> {
+        let candidates = count(&mask);
+        let modulus = Self::new(wave, g, mask, method)?;
+        if count(&modulus.mask) > 0 {
+            return Ok(modulus);
+        }
+        let (_, _, nx, ny, nz) = wave.dim();
+        let problem = match candidates {
+            0 => format!(
+                "none of the {} pixels of the mask (grid {nx} x {ny} x {nz}) has neighbours inside on both \
+                 sides along every axis, as second derivatives need; give a larger mask, erode less{}",
+                count(&wave.mask),
+                if nz == 2 {
+                    ", or take one slice or more than two"
+                } else {
+                    ""
+                }
+            ),
+            n => format!(
+                "none of {n} values is a finite number; look at the field, --freq and --spacing-mm"
+            ),
+        };
+        let method = modulus.method;
+        Err(MreError::NoModulus { method, problem })
+    }
+
     /// The same modulus everywhere in the mask: the least that a method must beat.
     ///
     /// # Errors
-    /// None in practice; the signature is that of [`Modulus::new`].
+    /// Those of [`Modulus::new`].
     pub fn constant(wave: &WaveField, g: Complex64) -> Result<Self> {
         let (nf, _, nx, ny, nz) = wave.dim();
         let map = Array4::from_elem((nf, nx, ny, nz), g);
@@ -104,6 +144,22 @@ impl Modulus {
             .filter(|&(_, &inside)| inside)
             .map(|(g, _)| *g)
             .collect()
+    }
+
+    /// What a report should say about a stiffness that no tissue or gel has: most often the voxel size or the
+    /// frequencies are in another unit.
+    pub fn doubt(&self) -> Option<String> {
+        let all = (0..self.freq.len()).flat_map(|f| self.values(f));
+        let level = median(all.map(|g| g.norm()));
+        let doubtful = level.is_finite() && !STIFFNESSES.contains(&level);
+        doubtful.then(|| {
+            format!(
+                "the median of |G| is {level:.3e} Pa, but tissue and gels have {:e} to {:e} Pa; is the voxel \
+                 size (--spacing-mm) in millimetres and the frequency (--freq) in hertz?",
+                STIFFNESSES.start(),
+                STIFFNESSES.end()
+            )
+        })
     }
 
     /// Writes `G` (complex, Pa, `[freq, x, y]`, or `[freq, x, y, z]` for several slices), `mask`,
