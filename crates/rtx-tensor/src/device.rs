@@ -1,7 +1,9 @@
 //! Devices over the backends that are compiled in.
 
 use crate::{Error, Result};
-use rtx_runtime::{Backend, ProgramCache};
+use rtx_ir::eval::HostArray;
+use rtx_ir::{Graph, Value};
+use rtx_runtime::{Backend, Executable, ProgramCache};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -12,22 +14,34 @@ pub struct Device(Arc<Inner>);
 struct Inner {
     backend: Box<dyn Backend>,
     cache: ProgramCache,
+    /// Why nothing can run here.
+    refusal: Option<String>,
+}
+
+impl Inner {
+    fn new(backend: Box<dyn Backend>) -> Self {
+        Inner {
+            backend,
+            cache: ProgramCache::new(CACHE_CAPACITY),
+            refusal: None,
+        }
+    }
 }
 
 /// Programs kept per device.
 const CACHE_CAPACITY: usize = 256;
 
 impl Device {
-    /// The CPU (one instance per process). `RTX_EAGER=1` runs op by op with the reference rules.
+    /// The CPU (one instance per process), with one thread per core or as many as `RTX_THREADS` says.
+    /// `RTX_EAGER=1` runs op by op with the reference rules.
+    ///
+    /// Where a variable cannot be understood or threads cannot be started, every tensor on the device carries
+    /// the error, and [`named`](Self::named) returns it.
     pub fn cpu() -> Device {
         static CPU: OnceLock<Device> = OnceLock::new();
-        CPU.get_or_init(|| {
-            let eager = std::env::var("RTX_EAGER").is_ok_and(|v| v == "1");
-            let backend: Box<dyn Backend> = match rtx_cpu::CpuBackend::new() {
-                Ok(cpu) if !eager => Box::new(cpu),
-                _ => Box::new(rtx_cpu::ReferenceBackend),
-            };
-            Device::with_backend(backend)
+        CPU.get_or_init(|| match environment::cpu_backend() {
+            Ok(backend) => Device::with_backend(backend),
+            Err(reason) => Device::refusing("cpu", reason),
         })
         .clone()
     }
@@ -41,33 +55,63 @@ impl Device {
     }
 
     fn with_backend(backend: Box<dyn Backend>) -> Device {
-        Device(Arc::new(Inner {
-            backend,
-            cache: ProgramCache::new(CACHE_CAPACITY),
-        }))
+        Device(Arc::new(Inner::new(backend)))
     }
 
-    /// The best device of this machine; the environment variable `RTX_DEVICE` overrides.
+    /// The best device of this machine; the environment variable `RTX_DEVICE` overrides. Where
+    /// [`chosen`](Self::chosen) would fail, every tensor on the device returned carries the error.
     pub fn best() -> Device {
-        std::env::var("RTX_DEVICE")
-            .ok()
-            .and_then(|n| Device::named(&n).ok())
-            .unwrap_or_else(Device::cpu)
+        static REFUSING: OnceLock<Device> = OnceLock::new();
+        Device::chosen().unwrap_or_else(|e| {
+            REFUSING
+                .get_or_init(|| Device::refusing("best", e.to_string()))
+                .clone()
+        })
     }
 
-    /// A device by name.
+    /// The device that `RTX_DEVICE` names, or the best one of this machine.
     ///
     /// # Errors
-    /// A name that this build does not have.
+    /// As [`named`](Self::named).
+    pub fn chosen() -> Result<Device> {
+        match environment::variable("RTX_DEVICE") {
+            None => Device::named("cpu"),
+            Some(name) => Device::named(&name),
+        }
+    }
+
+    /// A device by name: `cpu` or `reference`.
+    ///
+    /// # Errors
+    /// A name that this build does not have, or a device that cannot be used as it is set up.
     pub fn named(name: &str) -> Result<Device> {
-        match name {
-            "cpu" => Ok(Device::cpu()),
-            "reference" => Ok(Device::reference()),
-            other => Err(Error::Device {
-                asked: other.to_string(),
-                reason: "this build has the device 'cpu' only".to_string(),
+        let device = match name {
+            "cpu" => Device::cpu(),
+            "reference" => Device::reference(),
+            other => {
+                return Err(Error::Device {
+                    asked: other.to_string(),
+                    reason: "this build has the devices 'cpu' and 'reference'".to_string(),
+                });
+            }
+        };
+        match device.0.refusal.clone() {
+            None => Ok(device),
+            Some(reason) => Err(Error::Device {
+                asked: name.to_string(),
+                reason,
             }),
         }
+    }
+
+    fn refusing(name: &str, reason: String) -> Device {
+        let backend = Box::new(Refusing {
+            name: name.to_string(),
+            reason: reason.clone(),
+        });
+        let mut inner = Inner::new(backend);
+        inner.refusal = Some(reason);
+        Device(Arc::new(inner))
     }
 
     /// Name of the device.
@@ -84,6 +128,80 @@ impl Device {
     }
 }
 
+/// Stands in for a backend that cannot be had, so that devices need no `Result` and the reason still reaches
+/// whoever reads a value.
+struct Refusing {
+    name: String,
+    reason: String,
+}
+
+impl Refusing {
+    fn error<T>(&self) -> rtx_runtime::Result<T> {
+        Err(rtx_runtime::Error::Device {
+            device: self.name.clone(),
+            message: self.reason.clone(),
+        })
+    }
+}
+
+impl Backend for Refusing {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn upload(&self, _: &HostArray) -> rtx_runtime::Result<Value> {
+        self.error()
+    }
+
+    fn compile(&self, _: &Graph) -> rtx_runtime::Result<Arc<dyn Executable>> {
+        self.error()
+    }
+}
+
+/// What the environment says about devices. A value that is set and not understood is an error: to go on
+/// with a default would run on other threads, or another device, than asked for.
+mod environment {
+    use super::Backend;
+
+    /// A variable that is set and not empty.
+    pub fn variable(name: &str) -> Option<String> {
+        let value = std::env::var_os(name)?;
+        Some(value.to_string_lossy().trim().to_string()).filter(|v| !v.is_empty())
+    }
+
+    /// The backend of the CPU, or why there is none.
+    pub fn cpu_backend() -> Result<Box<dyn Backend>, String> {
+        if let Some(threads) = variable("RTX_THREADS") {
+            check_threads(&threads)?;
+        }
+        let eager = match variable("RTX_EAGER").as_deref() {
+            None | Some("0") => false,
+            Some("1") => true,
+            Some(other) => return Err(format!("RTX_EAGER is '{other}'; set it to 0 or 1")),
+        };
+        if eager {
+            return Ok(Box::new(rtx_cpu::ReferenceBackend));
+        }
+        match rtx_cpu::CpuBackend::new() {
+            Ok(cpu) => Ok(Box::new(cpu)),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// More threads than this are a mistake, and would take the system down with them.
+    const MOST_THREADS: usize = 1024;
+
+    pub(super) fn check_threads(text: &str) -> Result<(), String> {
+        match text.parse::<usize>() {
+            Ok(0..=MOST_THREADS) => Ok(()),
+            _ => Err(format!(
+                "RTX_THREADS is '{text}'; set it to a number of threads up to {MOST_THREADS}, or to 0 for one \
+                 per core"
+            )),
+        }
+    }
+}
+
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -93,5 +211,44 @@ impl PartialEq for Device {
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Device({})", self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tensor;
+
+    #[test]
+    fn a_refusing_device_says_why_at_the_read() {
+        let device = Device::refusing("cpu", "no threads today".into());
+        let x = Tensor::from_vec(vec![1.0f32, 2.0], [2], &device);
+        for value in [&x * 2.0, Tensor::full([2], 1.0, crate::DType::F32, &device)] {
+            let error = value.to_vec::<f32>().unwrap_err().to_string();
+            assert!(error.contains("no threads today"), "{error}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_threads_are_checked() {
+        for good in ["0", "1", "64"] {
+            environment::check_threads(good).unwrap();
+        }
+        for bad in ["abc", "-1", "1.5", "99999999", "99999999999999999999"] {
+            let error = environment::check_threads(bad).unwrap_err();
+            assert!(
+                error.contains(bad) && error.contains("RTX_THREADS"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_devices_name_the_known_ones() {
+        let error = Device::named("cuda").unwrap_err().to_string();
+        assert!(
+            error.contains("'cuda'") && error.contains("'reference'"),
+            "{error}"
+        );
     }
 }

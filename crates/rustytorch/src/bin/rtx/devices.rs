@@ -17,12 +17,28 @@ pub struct DevicesArgs {
     json: bool,
 }
 
+/// The device that a flag names, or else the environment, or the best one.
+pub fn pick(name: Option<&str>) -> Result<Device, Failure> {
+    Ok(match name {
+        Some(name) => Device::named(name)?,
+        None => Device::chosen()?,
+    })
+}
+
 /// Lists the devices.
 pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let best = Device::best();
+    let asked = std::env::var("RTX_THREADS").ok();
+    let threads = match asked.and_then(|n| n.trim().parse().ok()) {
+        None | Some(0) => std::thread::available_parallelism().map_or(1, usize::from),
+        Some(threads) => threads,
+    };
+    let size = match threads {
+        1 => "1 thread".into(),
+        n => format!("{n} threads"),
+    };
+    let best = Device::chosen()?;
     let known = [
-        ("cpu", format!("{threads} threads"), "compiled programs"),
+        ("cpu", size, "compiled programs"),
         (
             "reference",
             "1 thread".into(),
@@ -40,7 +56,7 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
                 json!({"name": name, "size": size, "description": what, "best": best})
             })
             .collect();
-        say_json(&json!(list));
+        say_json(&json!(list))?;
         return Ok(());
     }
     let mut table = Table::new(["device", "size", "what it is"]);
@@ -48,6 +64,6 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
         let mark = if best { " (default)" } else { "" };
         table.row([format!("{name}{mark}"), size, what.to_string()]);
     }
-    say(&table.render());
+    say(&table.render())?;
     Ok(())
 }
