@@ -154,6 +154,25 @@ pub enum MreError {
         /// The sign to try.
         other: char,
     },
+    /// A method that gives no pixel a value.
+    #[error("{method} gives no pixel a modulus: {problem}")]
+    NoModulus {
+        /// The method.
+        method: String,
+        /// Why, and what to do.
+        problem: String,
+    },
+    /// A checkpoint of another training than the one asked for.
+    #[error(
+        "`{}` belongs to another training: {differences}; give the data and flags of the command that \
+         wrote it, or leave --resume out to start anew", path.display()
+    )]
+    OtherTraining {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What differs, there and here.
+        differences: String,
+    },
     /// Arrays that must agree do not; a mistake of the calling code.
     #[error("{what}: expected shape {expected}, found {found}")]
     ShapeMismatch {

@@ -58,7 +58,8 @@ pub fn blocks(mask: &Array3<bool>, fraction: f64, side: usize, seed: u64) -> Arr
     let (shift_x, shift_y) = (random.below(side), random.below(side));
     let mut members = std::collections::BTreeMap::<_, Vec<_>>::new();
     for ((x, y, z), _) in mask.indexed_iter().filter(|&(_, &inside)| inside) {
-        let block = ((x + shift_x) / side, (y + shift_y) / side, z);
+        let along = |at: usize, shift: usize| at.saturating_add(shift) / side;
+        let block = (along(x, shift_x), along(y, shift_y), z);
         members.entry(block).or_default().push((x, y, z));
     }
     let mut order: Vec<_> = members.into_values().collect();
@@ -137,5 +138,7 @@ mod tests {
         assert!(same * 10 > pairs * 7, "{same} of {pairs}");
         assert_eq!(held, blocks(&mask, 0.2, 6, 3));
         assert_ne!(held, blocks(&mask, 0.2, 6, 4));
+        // One block takes a whole slice.
+        assert_eq!(count(&blocks(&mask, 0.2, usize::MAX, 3)), all / 2);
     }
 }

@@ -122,6 +122,9 @@ pub fn erode(mask: &Array3<bool>, layers: usize) -> Array3<bool> {
     let (nx, ny, _) = mask.dim();
     let mut current = mask.clone();
     for _ in 0..layers {
+        if count(&current) == 0 {
+            break;
+        }
         let previous = current.clone();
         for ((x, y, z), inside) in current.indexed_iter_mut() {
             let at_border = x == 0 || y == 0 || x + 1 == nx || y + 1 == ny;
@@ -213,6 +216,7 @@ mod tests {
     fn erosion_counts_the_image_border_as_edge() {
         let full = Array3::from_elem((5, 6, 2), true);
         assert_eq!(count(&erode(&full, 1)), 3 * 4 * 2);
+        assert_eq!(count(&erode(&full, usize::MAX)), 0);
     }
 
     #[test]

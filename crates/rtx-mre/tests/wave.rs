@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, IxDyn, arr0, array};
 use num_complex::Complex64;
 use rtx_mre::harmonic::TimeSign;
-use rtx_mre::inversion::{AhiOptions, Stencil, ahi};
+use rtx_mre::inversion::{AhiOptions, RatioOptions, Stencil, ahi, windowed_ratio};
 use rtx_mre::io::{read_array, write_npz};
 use rtx_mre::mask::{AutoMask, count};
 use rtx_mre::metrics::{Truth, compare};
+use rtx_mre::pinn;
 use rtx_mre::simulate::{Preset, simulate};
 use rtx_mre::wave::MaskSource;
 use rtx_mre::{LoadOptions, Modulus, MreError, WaveField};
@@ -316,7 +317,7 @@ fn nan_outside_the_mask_is_masked_and_masks_can_be_given() {
         erode: 9,
         ..options("x,y,phase")
     };
-    assert!(message(&path, &eroded).contains("9 layers eroded) is empty"));
+    assert!(message(&path, &eroded).contains("after 9 layers were eroded"));
     let all = LoadOptions {
         mask: MaskSource::All,
         ..options("x,y,phase")
@@ -392,4 +393,175 @@ fn a_simulated_phantom_is_read_with_its_truth() {
     modulus.check_loss_sign(given.time_sign).unwrap();
     let out = compare(&modulus, &truth).unwrap();
     assert!(out.regions[0].rel_mad_percent < 2.0, "{out:?}");
+}
+
+#[test]
+fn numbers_that_cannot_be_meant_are_refused() {
+    let folder = Folder::new();
+    let u = plane_wave(Complex64::new(3000.0, 600.0), 50.0, 12, 10);
+    let at = |scale: f64| folder.npz("wave.npz", &cycle(&u.mapv(|v| v * scale), 4, 1.0), &[]);
+    let path = at(1.0);
+    let given = options("x,y,phase");
+    for (spacing, says) in [
+        (0.94e-6, "0.00094,"),
+        (0.9375, "937.5,"),
+        (1e-300, "1e-297,"),
+    ] {
+        let with = LoadOptions {
+            spacing: Some([spacing; 3]),
+            ..given.clone()
+        };
+        let text = message(&path, &with);
+        assert!(
+            text.contains(says) && text.contains("between 1e-3 and 100 mm"),
+            "{text}"
+        );
+    }
+    for freq in [1e-4, 1e8] {
+        let with = LoadOptions {
+            freq: Some(vec![freq]),
+            ..given.clone()
+        };
+        assert!(message(&path, &with).contains("between 1e-3 and 1e7 Hz"));
+    }
+    // Squares of such amplitudes are zero or infinite, and the mask would be empty without a reason.
+    for scale in [1e-200, 1e200] {
+        let text = message(&at(scale), &given);
+        assert!(
+            text.contains("largest amplitude") && text.contains("scale the array"),
+            "{text}"
+        );
+    }
+    WaveField::load(&at(1e-9), &given).unwrap();
+}
+
+#[test]
+fn what_comes_from_the_file_is_named_as_the_files() {
+    let folder = Folder::new();
+    let u = cycle(&plane_wave(3000.0.into(), 50.0, 12, 10), 4, 1.0);
+    let from_file = LoadOptions {
+        freq: None,
+        spacing: None,
+        ..options("x,y,phase")
+    };
+    let negative = array![-50.0];
+    let path = folder.npz("a.npz", &u, &[("freq", (&negative).into())]);
+    let text = message(&path, &from_file);
+    assert!(text.starts_with("`freq` of"), "{text}");
+    assert!(text.contains("-50 Hz") && text.contains("--freq"), "{text}");
+
+    let (freq, millimetres) = (array![50.0], array![1.5]);
+    let arrays = [("freq", (&freq).into()), ("spacing", (&millimetres).into())];
+    let text = message(&folder.npz("b.npz", &u, &arrays), &from_file);
+    assert!(text.starts_with("`spacing` of"), "{text}");
+    assert!(
+        text.contains("1500") && text.contains("in metres"),
+        "{text}"
+    );
+
+    let complex = array![Complex64::I];
+    let path = folder.npz("c.npz", &u, &[("freq", (&complex).into())]);
+    assert!(message(&path, &from_file).contains("is complex; give --freq"));
+}
+
+#[test]
+fn masks_that_do_not_serve_say_how_to_name_one() {
+    let folder = Folder::new();
+    let u = cycle(&plane_wave(3000.0.into(), 50.0, 12, 10), 4, 1.0);
+    let other = Array::from_elem(IxDyn(&[12, 10, 2]), 1.0);
+    let path = folder.npz("wave.npz", &u, &[("three", (&other).into())]);
+    let with = |file: Option<&std::path::Path>, variable: Option<&str>| LoadOptions {
+        mask: MaskSource::Array {
+            file: file.map(PathBuf::from),
+            variable: variable.map(String::from),
+        },
+        ..options("x,y,phase")
+    };
+    let text = message(&path, &with(None, Some("brain")));
+    assert!(text.starts_with("--mask brain:"), "{text}");
+    assert!(
+        text.contains("FILE:NAME") && text.contains("three"),
+        "{text}"
+    );
+    let text = message(&path, &with(Some(&path), None));
+    assert!(
+        text.starts_with("--mask ") && text.contains(":NAME"),
+        "{text}"
+    );
+    assert!(!text.contains("--var"), "{text}");
+    let text = message(&path, &with(None, Some("three")));
+    assert!(
+        text.contains("[12, 10, 2]") && text.contains("x,y"),
+        "{text}"
+    );
+    assert!(!text.contains("--axes x,y names"), "{text}");
+}
+
+#[test]
+fn a_mask_that_vanishes_says_why() {
+    let folder = Folder::new();
+    let u = cycle(&plane_wave(3000.0.into(), 50.0, 12, 10), 4, 1.0);
+    let path = folder.npz("wave.npz", &u, &[]);
+    let eroded = LoadOptions {
+        erode: usize::MAX,
+        ..options("x,y,phase")
+    };
+    let text = message(&path, &eroded);
+    assert!(
+        text.contains("120 pixels") && text.contains("--erode"),
+        "{text}"
+    );
+    let path = folder.npz("nan.npz", &u.mapv(|_| f64::NAN), &[]);
+    let text = message(&path, &options("x,y,phase"));
+    assert!(text.contains("no pixel has a finite amplitude"), "{text}");
+}
+
+#[test]
+fn a_map_without_a_value_is_no_result() {
+    let folder = Folder::new();
+    for (nx, ny) in [(1, 1), (2, 2), (2, 9)] {
+        let data = cycle(
+            &plane_wave(Complex64::new(3000.0, 600.0), 50.0, nx, ny),
+            4,
+            1.0,
+        );
+        let with = LoadOptions {
+            mask: MaskSource::All,
+            ..options("x,y,phase")
+        };
+        let wave = WaveField::load(&folder.npz("wave.npz", &data, &[]), &with).unwrap();
+        let direct = ahi(&wave, AhiOptions::default()).map(|_| ());
+        let ratio = windowed_ratio(&wave, RatioOptions::default()).map(|_| ());
+        let network = pinn::invert(&wave, &pinn::PinnOptions::default()).map(|_| ());
+        for result in [direct, ratio, network] {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(error, MreError::NoModulus { .. }),
+                "{nx} x {ny}: {error}"
+            );
+            assert!(error.is_input_error());
+        }
+    }
+}
+
+#[test]
+fn a_stiffness_that_nothing_has_raises_a_doubt() {
+    let folder = Folder::new();
+    let data = cycle(
+        &plane_wave(Complex64::new(3000.0, 600.0), 50.0, 12, 10),
+        4,
+        1.0,
+    );
+    let path = folder.npz("wave.npz", &data, &[]);
+    // 1.5 mm given in metres.
+    let metres = LoadOptions {
+        spacing: Some([1.5e-6; 3]),
+        ..options("x,y,phase")
+    };
+    let of = |given: &LoadOptions| {
+        let wave = WaveField::load(&path, given).unwrap();
+        ahi(&wave, AhiOptions::default()).unwrap().doubt()
+    };
+    assert!(of(&metres).unwrap().contains("--spacing-mm"));
+    assert_eq!(of(&options("x,y,phase")), None);
 }

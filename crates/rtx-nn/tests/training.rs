@@ -254,6 +254,20 @@ fn files_that_do_not_fit_are_refused() -> Result<(), NnError> {
         }
         other => panic!("{other:?}"),
     }
+    // The data follow the header: 64-bit counters first, numbers last. All bits set is NaN in a number.
+    let header = u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize + 8;
+    for (damaged, says) in [
+        (whole.len() - 8..whole.len(), "holds NaN"),
+        (header + 1..header + 3, "steps are done"),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[damaged].fill(0xff);
+        std::fs::write(&cut, bytes).unwrap();
+        match t.resume(&cut) {
+            Err(NnError::Format { reason, .. }) => assert!(reason.contains(says), "{reason}"),
+            other => panic!("{says}: {other:?}"),
+        }
+    }
     assert_eq!(bits(t.state()), before, "a refused file changes nothing");
     assert!(t.checkpoint(folder.path().join("no/such/folder")).is_err());
     Ok(())

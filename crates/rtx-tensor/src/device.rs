@@ -1,7 +1,12 @@
 //! Devices over the backends that are compiled in.
 
+#[cfg(feature = "cuda")]
+mod gpu;
+
 use crate::{Error, Result};
-use rtx_runtime::{Backend, ProgramCache};
+use rtx_ir::eval::HostArray;
+use rtx_ir::{Graph, Value};
+use rtx_runtime::{Backend, Executable, ProgramCache};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -12,22 +17,34 @@ pub struct Device(Arc<Inner>);
 struct Inner {
     backend: Box<dyn Backend>,
     cache: ProgramCache,
+    /// Why nothing can run here.
+    refusal: Option<String>,
+}
+
+impl Inner {
+    fn new(backend: Box<dyn Backend>) -> Self {
+        Inner {
+            backend,
+            cache: ProgramCache::new(CACHE_CAPACITY),
+            refusal: None,
+        }
+    }
 }
 
 /// Programs kept per device.
 const CACHE_CAPACITY: usize = 256;
 
 impl Device {
-    /// The CPU (one instance per process). `RTX_EAGER=1` runs op by op with the reference rules.
+    /// The CPU (one instance per process), with one thread per core or as many as `RTX_THREADS` says.
+    /// `RTX_EAGER=1` runs op by op with the reference rules.
+    ///
+    /// Where a variable cannot be understood or threads cannot be started, every tensor on the device carries
+    /// the error, and [`named`](Self::named) returns it.
     pub fn cpu() -> Device {
         static CPU: OnceLock<Device> = OnceLock::new();
-        CPU.get_or_init(|| {
-            let eager = std::env::var("RTX_EAGER").is_ok_and(|v| v == "1");
-            let backend: Box<dyn Backend> = match rtx_cpu::CpuBackend::new() {
-                Ok(cpu) if !eager => Box::new(cpu),
-                _ => Box::new(rtx_cpu::ReferenceBackend),
-            };
-            Device::with_backend(backend)
+        CPU.get_or_init(|| match environment::cpu_backend() {
+            Ok(backend) => Device::with_backend(backend),
+            Err(reason) => Device::refusing("cpu", reason),
         })
         .clone()
     }
@@ -41,19 +58,28 @@ impl Device {
     }
 
     fn with_backend(backend: Box<dyn Backend>) -> Device {
-        Device(Arc::new(Inner {
-            backend,
-            cache: ProgramCache::new(CACHE_CAPACITY),
-        }))
+        Device(Arc::new(Inner::new(backend)))
     }
 
-    /// The best device of this machine: a GPU if there is one that serves, else the CPU. The environment variable
-    /// `RTX_DEVICE` overrides.
+    /// The best device of this machine; the environment variable `RTX_DEVICE` overrides. Where
+    /// [`chosen`](Self::chosen) would fail, every tensor on the device returned carries the error.
     pub fn best() -> Device {
-        let asked = std::env::var("RTX_DEVICE");
-        match asked {
-            Ok(name) => Device::named(&name).unwrap_or_else(|_| Device::cpu()),
-            Err(_) => Device::cuda(0).unwrap_or_else(|_| Device::cpu()),
+        static REFUSING: OnceLock<Device> = OnceLock::new();
+        Device::chosen().unwrap_or_else(|e| {
+            REFUSING
+                .get_or_init(|| Device::refusing("best", e.to_string()))
+                .clone()
+        })
+    }
+
+    /// The device that `RTX_DEVICE` names, or the best one of this machine.
+    ///
+    /// # Errors
+    /// As [`named`](Self::named).
+    pub fn chosen() -> Result<Device> {
+        match environment::variable("RTX_DEVICE") {
+            None => Device::cuda(0).or_else(|_| Device::named("cpu")),
+            Some(name) => Device::named(&name),
         }
     }
 
@@ -61,61 +87,71 @@ impl Device {
     ///
     /// # Errors
     /// Why there is none: a build without the feature `cuda`, no driver, a driver or a GPU that is too old.
-    #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Device> {
-        static GPUS: std::sync::Mutex<Vec<(usize, Device)>> = std::sync::Mutex::new(Vec::new());
-        let mut gpus = GPUS.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some((_, device)) = gpus.iter().find(|(k, _)| *k == ordinal) {
-            return Ok(device.clone());
-        }
-        let backend = rtx_cuda::CudaBackend::new(ordinal).map_err(|e| Error::Device {
-            asked: format!("cuda:{ordinal}"),
-            reason: e.to_string(),
-        })?;
-        let device = Device::with_backend(Box::new(backend));
-        gpus.push((ordinal, device.clone()));
-        Ok(device)
+        #[cfg(feature = "cuda")]
+        return gpu::device(ordinal);
+        #[cfg(not(feature = "cuda"))]
+        Err(Device::no_gpus(ordinal))
     }
 
-    /// The NVIDIA GPU of that number.
+    /// What the NVIDIA GPU of that number is, without using it: name, memory, CUDA version of the driver.
     ///
     /// # Errors
-    /// This build has no GPUs.
+    /// As [`cuda`](Self::cuda).
+    pub fn describe_cuda(ordinal: usize) -> Result<String> {
+        #[cfg(feature = "cuda")]
+        return gpu::describe(ordinal);
+        #[cfg(not(feature = "cuda"))]
+        Err(Device::no_gpus(ordinal))
+    }
+
     #[cfg(not(feature = "cuda"))]
-    pub fn cuda(ordinal: usize) -> Result<Device> {
-        Err(Error::Device {
+    fn no_gpus(ordinal: usize) -> Error {
+        Error::Device {
             asked: format!("cuda:{ordinal}"),
             reason: "this build is without NVIDIA GPUs; build with `--features cuda`".to_string(),
-        })
+        }
     }
 
-    /// A device by name: `cpu`, `cuda` (the first GPU), `cuda:1`, or `reference`.
-    ///
-    /// `cuda-check:sm_90a` runs on the CPU and compiles every program for that GPU besides, for machines without one.
+    /// A device by name: `cpu`, `cuda` (the first GPU), `cuda:1` and so on, or `reference`. With the feature `cuda`
+    /// there is also `cuda-check:sm_90a`, which runs on the CPU and compiles every program for that GPU besides.
     ///
     /// # Errors
-    /// A name that this build does not have, or the reason why the device does not serve.
+    /// A name that this build does not have, or a device that cannot be used as it is set up.
     pub fn named(name: &str) -> Result<Device> {
-        match name.split_once(':').unwrap_or((name, "")) {
-            ("cpu", "") => Ok(Device::cpu()),
-            ("reference", "") => Ok(Device::reference()),
-            ("cuda", "") => Device::cuda(0),
-            ("cuda", n) if n.parse::<usize>().is_ok() => Device::cuda(n.parse().unwrap_or(0)),
+        let (kind, detail) = name.split_once(':').unwrap_or((name, ""));
+        let device = match (kind, detail, detail.parse::<usize>()) {
+            ("cpu", "", _) => Device::cpu(),
+            ("reference", "", _) => Device::reference(),
+            ("cuda", "", _) => Device::cuda(0)?,
+            ("cuda", _, Ok(ordinal)) => Device::cuda(ordinal)?,
             #[cfg(feature = "cuda")]
-            ("cuda-check", arch) if !arch.is_empty() => {
-                checking::device(arch).map_err(|e| Error::Device {
+            ("cuda-check", arch, _) if !arch.is_empty() => gpu::checking(arch)?,
+            _ => {
+                return Err(Error::Device {
                     asked: name.to_string(),
-                    reason: e.to_string(),
-                })
-            }
-            _ => Err(Error::Device {
-                asked: name.to_string(),
-                reason:
-                    "the devices are 'cpu', 'cuda' and 'cuda:<number>' (with the feature `cuda`), \
-                         and 'reference'"
+                    reason: "the devices are 'cpu', 'cuda', 'cuda:<number>' and 'reference'"
                         .to_string(),
+                });
+            }
+        };
+        match device.0.refusal.clone() {
+            None => Ok(device),
+            Some(reason) => Err(Error::Device {
+                asked: name.to_string(),
+                reason,
             }),
         }
+    }
+
+    fn refusing(name: &str, reason: String) -> Device {
+        let backend = Box::new(Refusing {
+            name: name.to_string(),
+            reason: reason.clone(),
+        });
+        let mut inner = Inner::new(backend);
+        inner.refusal = Some(reason);
+        Device(Arc::new(inner))
     }
 
     /// Name of the device.
@@ -132,6 +168,80 @@ impl Device {
     }
 }
 
+/// Stands in for a backend that cannot be had, so that devices need no `Result` and the reason still reaches
+/// whoever reads a value.
+struct Refusing {
+    name: String,
+    reason: String,
+}
+
+impl Refusing {
+    fn error<T>(&self) -> rtx_runtime::Result<T> {
+        Err(rtx_runtime::Error::Device {
+            device: self.name.clone(),
+            message: self.reason.clone(),
+        })
+    }
+}
+
+impl Backend for Refusing {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn upload(&self, _: &HostArray) -> rtx_runtime::Result<Value> {
+        self.error()
+    }
+
+    fn compile(&self, _: &Graph) -> rtx_runtime::Result<Arc<dyn Executable>> {
+        self.error()
+    }
+}
+
+/// What the environment says about devices. A value that is set and not understood is an error: to go on
+/// with a default would run on other threads, or another device, than asked for.
+mod environment {
+    use super::Backend;
+
+    /// A variable that is set and not empty.
+    pub fn variable(name: &str) -> Option<String> {
+        let value = std::env::var_os(name)?;
+        Some(value.to_string_lossy().trim().to_string()).filter(|v| !v.is_empty())
+    }
+
+    /// The backend of the CPU, or why there is none.
+    pub fn cpu_backend() -> Result<Box<dyn Backend>, String> {
+        if let Some(threads) = variable("RTX_THREADS") {
+            check_threads(&threads)?;
+        }
+        let eager = match variable("RTX_EAGER").as_deref() {
+            None | Some("0") => false,
+            Some("1") => true,
+            Some(other) => return Err(format!("RTX_EAGER is '{other}'; set it to 0 or 1")),
+        };
+        if eager {
+            return Ok(Box::new(rtx_cpu::ReferenceBackend));
+        }
+        match rtx_cpu::CpuBackend::new() {
+            Ok(cpu) => Ok(Box::new(cpu)),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// More threads than this are a mistake, and would take the system down with them.
+    const MOST_THREADS: usize = 1024;
+
+    pub(super) fn check_threads(text: &str) -> Result<(), String> {
+        match text.parse::<usize>() {
+            Ok(0..=MOST_THREADS) => Ok(()),
+            _ => Err(format!(
+                "RTX_THREADS is '{text}'; set it to a number of threads up to {MOST_THREADS}, or to 0 for one \
+                 per core"
+            )),
+        }
+    }
+}
+
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -144,41 +254,41 @@ impl fmt::Debug for Device {
     }
 }
 
-/// The CPU, with every program compiled for a GPU besides: what a machine without a GPU can say of the generated code.
-#[cfg(feature = "cuda")]
-mod checking {
-    use super::Device;
-    use rtx_ir::eval::HostArray;
-    use rtx_ir::{Graph, Value};
-    use rtx_runtime::{Backend, Executable, Result};
-    use std::sync::Arc;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tensor;
 
-    struct Checking {
-        cpu: rtx_cpu::CpuBackend,
-        arch: String,
-        name: String,
+    #[test]
+    fn a_refusing_device_says_why_at_the_read() {
+        let device = Device::refusing("cpu", "no threads today".into());
+        let x = Tensor::from_vec(vec![1.0f32, 2.0], [2], &device);
+        for value in [&x * 2.0, Tensor::full([2], 1.0, crate::DType::F32, &device)] {
+            let error = value.to_vec::<f32>().unwrap_err().to_string();
+            assert!(error.contains("no threads today"), "{error}");
+        }
     }
 
-    pub(super) fn device(arch: &str) -> Result<Device> {
-        Ok(Device::with_backend(Box::new(Checking {
-            cpu: rtx_cpu::CpuBackend::new()?,
-            arch: arch.to_string(),
-            name: format!("cuda-check:{arch}"),
-        })))
+    #[test]
+    fn numbers_of_threads_are_checked() {
+        for good in ["0", "1", "64"] {
+            environment::check_threads(good).unwrap();
+        }
+        for bad in ["abc", "-1", "1.5", "99999999", "99999999999999999999"] {
+            let error = environment::check_threads(bad).unwrap_err();
+            assert!(
+                error.contains(bad) && error.contains("RTX_THREADS"),
+                "{error}"
+            );
+        }
     }
 
-    impl Backend for Checking {
-        fn name(&self) -> &str {
-            &self.name
-        }
-
-        fn upload(&self, array: &HostArray) -> Result<Value> {
-            self.cpu.upload(array)
-        }
-
-        fn compile(&self, graph: &Graph) -> Result<Arc<dyn Executable>> {
-            rtx_cuda::compile_only(graph, &self.arch)?;
-            self.cpu.compile(graph)
-        }
+    #[test]
+    fn unknown_devices_name_the_known_ones() {
+        let error = Device::named("tpu").unwrap_err().to_string();
+        assert!(
+            error.contains("'tpu'") && error.contains("'reference'"),
+            "{error}"
+        );
     }
 }

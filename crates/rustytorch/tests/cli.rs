@@ -199,7 +199,9 @@ fn flags_that_do_not_fit_the_data_are_refused() {
     );
     let everywhere = [&with(AXES, "50,60", "x")[..], &["--mask", "all"]].concat();
     refuse("nan.npz", &everywhere, &["NaN", "x 7, y 6"]);
-    let conjugated = [&with(AXES, "50,60", "x")[..], &["--time-sign", "-"]].concat();
+    // Fewer pixels than those of the whole image say nothing for certain.
+    let more = ["--time-sign", "-", "--erode", "0"];
+    let conjugated = [&with(AXES, "50,60", "x")[..], &more].concat();
     refuse(
         "u.npz",
         &conjugated,
@@ -459,4 +461,181 @@ fn a_reference_map_is_compared_and_changes_nothing() {
         .unwrap();
     let given = medians["median_magnitude_kpa"][0].as_f64().unwrap();
     assert!((at_plus / given - 1.21).abs() < 1e-12);
+}
+
+#[test]
+fn lists_may_start_with_a_minus_and_are_then_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write(&at.join("u.npz"), "u", (&offsets(4)).into());
+    refused(
+        at,
+        &invert("u.npz", &["--freq", "-50,60"]),
+        &["--freq -50,60", "`-50`"],
+    );
+    refused(
+        at,
+        &invert("u.npz", &["--spacing-mm", "-1,1,1"]),
+        &["--spacing-mm -1,1,1", "positive"],
+    );
+    let simulate = |flags: &[&str], says: &[&str]| {
+        refused(
+            at,
+            &[&["mre", "simulate", "--out", "out"], flags].concat(),
+            says,
+        );
+    };
+    simulate(&["--size", "-5,5"], &["--size -5,5", "whole"]);
+    simulate(&["--freq", "-50,60"], &["frequencies_hz[0] is -50"]);
+    simulate(&["--disc", "-5,10,3,8"], &["disc 0", "leaves the phantom"]);
+    refused(
+        at,
+        &["bench", "pinn", "--sizes", "-1"],
+        &["'-1'", "--sizes"],
+    );
+}
+
+#[test]
+fn sizes_without_a_meaning_are_bad_input_and_no_failed_solution() {
+    let folder = tempfile::tempdir().unwrap();
+    for flag in [
+        "--freq",
+        "--background-kpa",
+        "--amplitude",
+        "--viscosity",
+        "--noise",
+        "--spacing-mm",
+    ] {
+        for value in ["1e300", "1e-300"] {
+            let args = [
+                "mre", "simulate", "--out", "out", "--size", "20,20", flag, value,
+            ];
+            refused(folder.path(), &args, &[value, "1e-12 to 1e12"]);
+        }
+    }
+}
+
+#[test]
+fn variables_of_the_environment_are_understood_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let devices = |name: &str, value: &str| {
+        Command::new(env!("CARGO_BIN_EXE_rtx"))
+            .args(["devices", "--json"])
+            .current_dir(folder.path())
+            .env(name, value)
+            .output()
+            .unwrap()
+    };
+    for (name, value) in [
+        ("RTX_THREADS", "abc"),
+        ("RTX_THREADS", "-1"),
+        ("RTX_EAGER", "yes"),
+        ("RTX_DEVICE", "gpu"),
+    ] {
+        let out = devices(name, value);
+        let error = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{name}={value}: {error}");
+        assert!(error.contains(&format!("'{value}'")), "{error}");
+    }
+    let list = |name: &str, value: &str| -> Value {
+        let out = devices(name, value);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    assert_eq!(list("RTX_THREADS", "1")[0]["size"], "1 thread");
+    assert_eq!(list("RTX_DEVICE", "reference")[1]["best"], true);
+    assert_eq!(list("RTX_DEVICE", "")[0]["best"], true);
+}
+
+#[test]
+fn files_in_the_way_of_results_are_noticed_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    simulate_tiny(at, "phantom");
+    let args = |out: &'static str| {
+        let mut args = vec![
+            "mre",
+            "invert",
+            "phantom/wave.npz",
+            "--var",
+            "u",
+            "--axes",
+            "freq,x,y",
+        ];
+        args.extend(["--method", "ahi", "--out", out]);
+        args
+    };
+    fs::create_dir_all(at.join("full/maps.png")).unwrap();
+    let out = rtx(at, &args("full"));
+    let error = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{error}");
+    assert!(error.contains("maps.png` is a folder"), "{error}");
+    assert_eq!(
+        fs::read_dir(at.join("full")).unwrap().count(),
+        1,
+        "something was written"
+    );
+    let bench = [
+        "bench",
+        "pinn",
+        "--workloads",
+        "F",
+        "--sizes",
+        "16",
+        "--json",
+        "full",
+    ];
+    refused(at, &bench, &["--json full", "is a folder"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_cannot_be_written_out_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_rtx"))
+        .args(["devices", "--json"])
+        .current_dir(folder.path())
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("standard output"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn paths_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    simulate_tiny(at, "phantom");
+    let (input, output) = (OsStr::from_bytes(b"w\xff.npz"), OsStr::from_bytes(b"o\xff"));
+    fs::copy(at.join("phantom/wave.npz"), at.join(input)).unwrap();
+    let run = |command: &[&str], rest: &[&OsStr]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_rtx"))
+            .args(command)
+            .args(rest)
+            .current_dir(at)
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    };
+    let flags = [
+        "mre", "invert", "--method", "ahi", "--var", "u", "--axes", "freq,x,y", "--out",
+    ];
+    run(&flags, &[output, input]);
+    run(
+        &[&["mre", "simulate"], &TINY[..], &["--out"]].concat(),
+        &[output],
+    );
+    for file in ["metrics.json", "phantom.json"] {
+        let text = fs::read_to_string(at.join(output).join(file)).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap();
+    }
 }

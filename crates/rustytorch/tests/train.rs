@@ -153,6 +153,58 @@ fn ctrl_c_keeps_a_checkpoint_that_resume_continues_from() {
 }
 
 #[test]
+fn a_checkpoint_is_continued_with_its_own_data_and_settings_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    phantom(at);
+    ok(at, &invert("out", &["--steps", "10"]));
+    let files = || {
+        ["checkpoint.safetensors", "modulus.npz", "metrics.json"]
+            .map(|file| fs::read(at.join("out").join(file)).unwrap())
+    };
+    let before = files();
+    let refused = |more: &[&str], says: &str| {
+        let flags = [&["--steps", "20", "--resume"], more].concat();
+        let out = rtx(at, &invert("out", &flags));
+        let error = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(2), "{more:?}: {error}");
+        for part in ["belongs to another training", says] {
+            assert!(error.contains(part), "{more:?}: {error}");
+        }
+        assert!(before == files(), "{more:?} changed the results");
+    };
+    refused(&["--seed", "5"], "seed 0 there, 5 here");
+    // With other pixels held out, the first training would have seen those that the second one judges by.
+    refused(&["--holdout", "0.5"], "holdout 0.2 there, 0.5 here");
+    refused(&["--holdout-block", "3"], "holdout block 1 there, 3 here");
+    refused(&["--equation", "hetero"], "equation");
+    refused(&["--rheology", "voigt"], "rheology");
+    refused(&["--spacing-mm", "2"], "voxel size");
+    refused(&["--freq", "40,50"], "frequencies");
+    refused(&["--erode", "2"], "mask");
+
+    // More steps are the same training.
+    let metrics = ok(at, &invert("out", &["--steps", "20", "--resume"]));
+    assert_eq!(metrics["steps"], 20);
+    // Without its record nobody knows whose it is.
+    fs::remove_file(at.join("out/checkpoint.json")).unwrap();
+    let out = rtx(at, &invert("out", &["--steps", "30", "--resume"]));
+    let error = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{error}");
+    assert!(error.contains("checkpoint.json"), "{error}");
+}
+
+#[test]
+fn the_largest_seed_is_a_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    phantom(at);
+    let largest = u64::MAX.to_string();
+    let metrics = ok(at, &invert("out", &["--steps", "2", "--seed", &largest]));
+    assert_eq!(metrics["seed"].as_u64(), Some(u64::MAX));
+}
+
+#[test]
 fn the_demo_draws_one_picture_and_one_table() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

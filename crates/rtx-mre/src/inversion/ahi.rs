@@ -44,7 +44,7 @@ impl Default for AhiOptions {
 /// Source: T. E. Oliphant et al., Magnetic Resonance in Medicine 45 (2001), 299-310.
 ///
 /// # Errors
-/// None in practice; the signature is that of [`Modulus::new`].
+/// [`MreError::NoModulus`](crate::MreError::NoModulus) for a mask without a pixel that has all neighbours.
 pub fn ahi(wave: &WaveField, options: AhiOptions) -> Result<Modulus> {
     let (nf, nc, nx, ny, nz) = wave.dim();
     let reach = match options.stencil {
@@ -82,5 +82,5 @@ pub fn ahi(wave: &WaveField, options: AhiOptions) -> Result<Modulus> {
         "AHI, smoothing {} px, {stencil} Laplacian",
         options.smoothing
     );
-    Modulus::new(wave, g, mask, method)
+    Modulus::inverted(wave, g, mask, method)
 }

@@ -5,8 +5,10 @@
 
 mod ahi;
 mod local;
+mod loss_sign;
 mod ratio;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use ndarray::{Array1, Array3, Array4, Array5, ArrayD, Axis, arr1};
@@ -16,12 +18,15 @@ pub use ahi::{AhiOptions, Stencil, ahi};
 pub use ratio::{RatioOptions, windowed_ratio};
 
 use crate::error::{MreError, Result};
-use crate::harmonic::TimeSign;
 use crate::io::{NpzArray, write_npz};
+use crate::mask::count;
 use crate::wave::WaveField;
 
 /// Density of soft tissue, kg/m^3, as elastography assumes it.
 pub const DENSITY: f64 = 1000.0;
+
+/// Moduli of everything that elastography measures, Pa: from mucus and loose gels to cartilage.
+const STIFFNESSES: RangeInclusive<f64> = 1.0..=1e8;
 
 /// Maps of the complex shear modulus.
 #[derive(Debug, Clone)]
@@ -81,10 +86,45 @@ impl Modulus {
         })
     }
 
+    /// [`new`](Self::new) for a method: refuses maps without a single value.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new); [`MreError::NoModulus`] with the likely cause.
+    pub(crate) fn inverted(
+        wave: &WaveField,
+        g: Array4<Complex64>,
+        mask: Array3<bool>,
+        method: String,
+    ) -> Result<Self> {
+        let candidates = count(&mask);
+        let modulus = Self::new(wave, g, mask, method)?;
+        if count(&modulus.mask) > 0 {
+            return Ok(modulus);
+        }
+        let (_, _, nx, ny, nz) = wave.dim();
+        let problem = match candidates {
+            0 => format!(
+                "none of the {} pixels of the mask (grid {nx} x {ny} x {nz}) has neighbours inside on both \
+                 sides along every axis, as second derivatives need; give a larger mask, erode less{}",
+                count(&wave.mask),
+                if nz == 2 {
+                    ", or take one slice or more than two"
+                } else {
+                    ""
+                }
+            ),
+            n => format!(
+                "none of {n} values is a finite number; look at the field, --freq and --spacing-mm"
+            ),
+        };
+        let method = modulus.method;
+        Err(MreError::NoModulus { method, problem })
+    }
+
     /// The same modulus everywhere in the mask: the least that a method must beat.
     ///
     /// # Errors
-    /// None in practice; the signature is that of [`Modulus::new`].
+    /// Those of [`Modulus::new`].
     pub fn constant(wave: &WaveField, g: Complex64) -> Result<Self> {
         let (nf, _, nx, ny, nz) = wave.dim();
         let map = Array4::from_elem((nf, nx, ny, nz), g);
@@ -106,29 +146,19 @@ impl Modulus {
             .collect()
     }
 
-    /// Refuses maps whose loss modulus is negative in the median.
-    ///
-    /// A passive material dissipates, so G'' >= 0 in the convention exp(+i omega t); a negative
-    /// median over the mask tells data of the other convention. A median within a thousandth of
-    /// |G| of zero passes, so that elastic and magnitude-only maps do.
-    ///
-    /// # Errors
-    /// [`MreError::NegativeLoss`], naming the frequency at which it is lowest.
-    pub fn check_loss_sign(&self, sign: TimeSign) -> Result<()> {
-        let all: Vec<Complex64> = (0..self.freq.len()).flat_map(|f| self.values(f)).collect();
-        let loss = |values: &[Complex64]| median(values.iter().map(|g| g.im));
-        let scale = median(all.iter().map(|g| g.norm()));
-        if loss(&all) >= -1e-3 * scale || all.is_empty() {
-            return Ok(());
-        }
-        let per_frequency = (0..self.freq.len()).map(|f| (loss(&self.values(f)), self.freq[f]));
-        let lowest = per_frequency.min_by(|a, b| a.0.total_cmp(&b.0));
-        let (loss, freq_hz) = lowest.unwrap_or((loss(&all), f64::NAN));
-        Err(MreError::NegativeLoss {
-            loss_kpa: loss / 1e3,
-            freq_hz,
-            sign: sign.symbol(),
-            other: sign.flipped().symbol(),
+    /// What a report should say about a stiffness that no tissue or gel has: most often the voxel size or the
+    /// frequencies are in another unit.
+    pub fn doubt(&self) -> Option<String> {
+        let all = (0..self.freq.len()).flat_map(|f| self.values(f));
+        let level = median(all.map(|g| g.norm()));
+        let doubtful = level.is_finite() && !STIFFNESSES.contains(&level);
+        doubtful.then(|| {
+            format!(
+                "the median of |G| is {level:.3e} Pa, but tissue and gels have {:e} to {:e} Pa; is the voxel \
+                 size (--spacing-mm) in millimetres and the frequency (--freq) in hertz?",
+                STIFFNESSES.start(),
+                STIFFNESSES.end()
+            )
         })
     }
 

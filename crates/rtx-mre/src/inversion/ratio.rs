@@ -33,7 +33,7 @@ impl Default for RatioOptions {
 /// 57 (2012), 2329-2346) with the sum over frequencies replaced by one over a window.
 ///
 /// # Errors
-/// None in practice; the signature is that of [`Modulus::new`].
+/// [`MreError::NoModulus`](crate::MreError::NoModulus) for a mask without a pixel that has all neighbours.
 pub fn windowed_ratio(wave: &WaveField, options: RatioOptions) -> Result<Modulus> {
     let (nf, nc, nx, ny, nz) = wave.dim();
     let mut g = Array4::from_elem((nf, nx, ny, nz), Complex64::ZERO);
@@ -64,5 +64,5 @@ pub fn windowed_ratio(wave: &WaveField, options: RatioOptions) -> Result<Modulus
         "windowed ratio, smoothing {} px, window {} px",
         options.smoothing, options.window
     );
-    Modulus::new(wave, g, mask, method)
+    Modulus::inverted(wave, g, mask, method)
 }

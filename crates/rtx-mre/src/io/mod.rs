@@ -19,6 +19,10 @@ pub use write::{NpzArray, write_npz};
 
 use crate::error::{MreError, Result, Shape};
 
+/// What to do about an array of another type.
+const NUMERIC: &str =
+    "an array of floating-point (4 or 8 bytes), complex or whole numbers is needed";
+
 /// Name given to the array of an `.npy` file, which carries none.
 pub const NPY_NAME: &str = "array";
 
@@ -137,7 +141,7 @@ impl<'p> ArrayFile<'p> {
             return Err(MreError::Unsupported {
                 path: self.path.to_owned(),
                 what: format!("variable `{}` of type {}", info.name, info.dtype),
-                hint: "name a numeric array with --var".into(),
+                hint: NUMERIC.into(),
             });
         }
         match self.format {
@@ -179,7 +183,7 @@ impl<'p> ArrayFile<'p> {
             (None, _) => Err(MreError::Unsupported {
                 path,
                 what: format!("an array (the file holds {})", describe(variables)),
-                hint: "a numeric array is needed".into(),
+                hint: NUMERIC.into(),
             }),
         }
     }
@@ -255,18 +259,14 @@ fn recognise(path: &Path, bytes: &[u8]) -> Result<Format> {
             ),
         });
     }
-    let what = if bytes.is_empty() {
-        "anything: the file is empty".into()
-    } else {
-        let start: String = bytes
-            .iter()
-            .take(8)
-            .map(|b| b.escape_ascii().to_string())
-            .collect();
-        format!("the format that starts with `{start}`")
-    };
+    const NEEDED: &str = "a MATLAB .mat file (v5 to v7), .npy or .npz is needed";
+    if bytes.is_empty() {
+        return Err(unsupported("a single byte".into(), "it is empty"));
+    }
+    let start = bytes.iter().take(8);
+    let start: String = start.map(|b| b.escape_ascii().to_string()).collect();
     Err(unsupported(
-        what,
-        "a MATLAB .mat file (v5 to v7), .npy or .npz is needed",
+        format!("the format that starts with `{start}`"),
+        NEEDED,
     ))
 }

@@ -8,6 +8,7 @@
 //! Sources: M. Raissi, P. Perdikaris, G. E. Karniadakis, Journal of Computational Physics 378 (2019); for
 //! elastography M. Ragoza and K. Batmanghelich, MICCAI 2023 (MRE-PINN).
 
+mod identity;
 mod networks;
 mod options;
 mod scales;
@@ -18,16 +19,22 @@ pub use options::{Equation, PinnOptions, PinnResult, PinnRheology, Recipe};
 use crate::error::{MreError, Result};
 use crate::holdout;
 use crate::inversion::{AhiOptions, Modulus, ahi};
+use crate::mask::count;
 use crate::wave::WaveField;
+use identity::Identity;
 use ndarray::{Array3, Array4, Array5};
 use num_complex::Complex64;
-use rtx_nn::{Adam, Schedule};
-use rtx_pinn::{Cuboid, PinnTrainer, PointSet, Points, Problem, Rectangle};
+use rtx_nn::{Adam, NnError, RunReport, Schedule};
+use rtx_pinn::{Cuboid, PinnError, PinnTrainer, PointSet, Points, Problem, Rectangle};
 use scales::Scales;
+use std::path::Path;
 use std::time::Instant;
 
 /// Name of the file that an interrupted inversion continues from.
 pub const CHECKPOINT: &str = "checkpoint.safetensors";
+
+/// Name of the file beside it that says which data and settings it belongs to.
+pub const RECORD: &str = "checkpoint.json";
 
 /// Trains the networks on a wave field and reads the maps out of them.
 ///
@@ -41,9 +48,11 @@ pub fn invert(wave: &WaveField, options: &PinnOptions) -> Result<PinnResult> {
     } else {
         "+"
     };
-    ahi(wave, AhiOptions::default())?.check_loss_sign(sign.parse()?)?;
+    ahi(wave, AhiOptions::default())
+        .map_err(no_modulus)?
+        .check_loss_sign(sign.parse()?)?;
     let recipe = options.recipe(wave);
-    let held = held_out(wave, options);
+    let held = held_out(wave, options)?;
     let scales = Scales::of(wave, &held, options.rheology)?;
     let steps = options.steps.unwrap_or(recipe.steps);
     let mut trainer = problem(wave, &scales, &held, options, &recipe)?
@@ -66,11 +75,19 @@ pub fn invert(wave: &WaveField, options: &PinnOptions) -> Result<PinnResult> {
     }
     if let Some(path) = &options.checkpoint {
         trainer = trainer.checkpoint_every(path, 500);
+    }
+    let mut record = None;
+    if let Some(path) = &options.checkpoint {
+        let identity = Identity::of(wave, options, &recipe);
         if options.resume {
+            identity.check(path)?;
             trainer.resume(path).map_err(training)?;
+        } else {
+            Identity::forget(path)?;
+            record = Some((identity, path.as_path()));
         }
     }
-    let losses = train(&mut trainer, &recipe, steps as u64)?;
+    let losses = train(&mut trainer, &recipe, steps as u64, record)?;
     let points = Points::new(scales.dims, scales.positions.clone()).map_err(training)?;
     let u = trainer.predict("u", &points).map_err(training)?.complex();
     let m = trainer.predict("m", &points).map_err(training)?;
@@ -107,7 +124,7 @@ pub fn invert(wave: &WaveField, options: &PinnOptions) -> Result<PinnResult> {
         "viscosity_over_modulus": viscosity,
     });
     Ok(PinnResult {
-        modulus: Modulus::new(
+        modulus: Modulus::inverted(
             wave,
             g,
             wave.mask.clone(),
@@ -127,8 +144,14 @@ pub fn invert(wave: &WaveField, options: &PinnOptions) -> Result<PinnResult> {
 const RAMP_STAGES: u64 = 50;
 
 /// Trains to `steps` in all, raising the weight of the equation in stages that depend on the step alone, so that
-/// a resumed training repeats them. Returns the last losses.
-fn train(trainer: &mut PinnTrainer, recipe: &Recipe, steps: u64) -> Result<Vec<(String, f64)>> {
+/// a resumed training repeats them. Returns the last losses. The record is written as soon as the checkpoint is
+/// this training's, not before: until then an older one may lie there.
+fn train(
+    trainer: &mut PinnTrainer,
+    recipe: &Recipe,
+    steps: u64,
+    mut record: Option<(Identity, &Path)>,
+) -> Result<Vec<(String, f64)>> {
     let ramp = (recipe.ramp * steps as f64) as u64;
     let mut losses = Vec::new();
     loop {
@@ -147,11 +170,43 @@ fn train(trainer: &mut PinnTrainer, recipe: &Recipe, steps: u64) -> Result<Vec<(
         };
         let weight = recipe.equation_weight * stage as f64 / RAMP_STAGES as f64;
         trainer.set_weight("equation", weight).map_err(training)?;
-        let report = trainer.run(next.min(steps) - done).map_err(training)?;
+        let run = trainer.run(next.min(steps) - done);
+        if wrote_checkpoint(&run)
+            && let Some((identity, path)) = record.take()
+        {
+            identity.record(path)?;
+        }
+        let report = run.map_err(training)?;
         losses = report.terms;
         if report.outcome == rtx_nn::Outcome::Stopped {
             return Ok(losses);
         }
+    }
+}
+
+/// Whether a run left a checkpoint behind: at its end, or of the last good state.
+fn wrote_checkpoint(run: &rtx_pinn::Result<RunReport>) -> bool {
+    match run {
+        Ok(_) => true,
+        Err(PinnError::Training(e)) => matches!(
+            **e,
+            NnError::NotFinite {
+                checkpoint: Some(_),
+                ..
+            }
+        ),
+        Err(_) => false,
+    }
+}
+
+/// A mask without Laplacians gives the network no scale; the user asked for no AHI.
+fn no_modulus(error: MreError) -> MreError {
+    match error {
+        MreError::NoModulus { problem, .. } => MreError::NoModulus {
+            method: "PINN".into(),
+            problem,
+        },
+        other => other,
     }
 }
 
@@ -161,11 +216,27 @@ fn training(e: impl std::error::Error + Send + Sync + 'static) -> MreError {
 }
 
 /// Pixels that the data term does not see.
-fn held_out(wave: &WaveField, options: &PinnOptions) -> Array3<bool> {
-    match options.holdout_block {
+///
+/// # Errors
+/// [`MreError::BadOption`] when they are all of the mask.
+fn held_out(wave: &WaveField, options: &PinnOptions) -> Result<Array3<bool>> {
+    let held = match options.holdout_block {
         0 | 1 => holdout::scattered(&wave.mask, options.holdout, options.seed),
         side => holdout::blocks(&wave.mask, options.holdout, side, options.seed),
+    };
+    let (all, kept_back) = (count(&wave.mask), count(&held));
+    if kept_back < all {
+        return Ok(held);
     }
+    Err(MreError::option(
+        "--holdout",
+        options.holdout.to_string(),
+        format!(
+            "in blocks of {side} x {side} pixels, all {all} pixels of the mask are held out and none is left \
+             to fit; lower --holdout or --holdout-block",
+            side = options.holdout_block.max(1)
+        ),
+    ))
 }
 
 fn relative_error(

@@ -22,7 +22,7 @@ pub(super) fn build(
             .activation(Activation::Sin { omega: 1.0 })
             .init(Init::Siren { omega: 1.0 })
             .fourier(recipe.features[which], recipe.bandwidth[which] * band)
-            .seed(2 * options.seed + which as u64)
+            .seed(options.seed.wrapping_mul(2).wrapping_add(which as u64))
             .build(&options.device);
         // A small last layer starts the fit from rest and the modulus from its scale.
         if let Some(layer) = net.layers.last_mut() {

@@ -81,11 +81,13 @@ impl Scales {
             }
         }
         if amplitude.iter().any(|a| !a.is_finite() || *a <= 0.0) || pixels.is_empty() {
-            return Err(MreError::option(
-                "mask",
-                "the mask and its held-out pixels",
-                "no signal is left to fit",
-            ));
+            return Err(MreError::NoModulus {
+                method: "PINN".into(),
+                problem:
+                    "the pixels that are not held out carry no motion; lower --holdout, or look at \
+                          the mask"
+                        .into(),
+            });
         }
         let ratio = windowed_ratio(wave, RatioOptions::default())?;
         let mut per_frequency: Vec<f64> = (0..nf)

@@ -5,12 +5,16 @@ use super::error::SimulateError;
 use super::phantom::Rheology;
 use super::presets::Preset;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
 
 /// Cells of the computational grid that the shortest wavelength needs.
 const CELLS_PER_WAVE: f64 = 8.0;
 const MIB: f64 = 1024.0 * 1024.0;
+
+/// Sizes of numbers that can be meant, in whatever unit; squares and products of others leave double precision.
+const SIZES: RangeInclusive<f64> = 1e-12..=1e12;
 
 /// An axis of the grid: x is the first index of every map, y the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -271,7 +275,14 @@ impl PhantomConfig {
         positive("subsampling", self.subsampling as f64)?;
         not_negative("viscosity_pa_s", self.viscosity_pa_s)?;
         not_negative("noise", self.noise)?;
-        positive("amplitude", self.amplitude.abs())?;
+        let size = self.amplitude.abs();
+        let usable = SIZES.contains(&size);
+        require(
+            "amplitude",
+            self.amplitude,
+            usable,
+            "1e-12 to 1e12, or the negative of that",
+        )?;
         if self.frequencies_hz.is_empty() {
             return Err(SimulateError::NoFrequency);
         }
@@ -399,15 +410,21 @@ impl PhantomConfig {
 }
 
 fn positive(field: &str, found: f64) -> Result<(), SimulateError> {
-    require(field, found, found > 0.0, "positive and finite")
+    require(
+        field,
+        found,
+        SIZES.contains(&found),
+        "positive, 1e-12 to 1e12",
+    )
 }
 
 fn not_negative(field: &str, found: f64) -> Result<(), SimulateError> {
-    require(field, found, found >= 0.0, "zero or positive, and finite")
+    let ok = found == 0.0 || SIZES.contains(&found);
+    require(field, found, ok, "zero or positive, 1e-12 to 1e12")
 }
 
 fn require(field: &str, found: f64, ok: bool, need: &'static str) -> Result<(), SimulateError> {
-    if ok && found.is_finite() {
+    if ok {
         Ok(())
     } else {
         Err(SimulateError::BadNumber {

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum SimulateError {
     /// A number that must be positive and finite (or not negative, as `need` says) is not.
-    #[error("{field} is {found}, but it must be {need}")]
+    #[error("{field} is {found:?}, but it must be {need}")]
     BadNumber {
         /// Name of the field, as in the TOML file.
         field: String,

@@ -1,5 +1,7 @@
 //! From a file and what the user says about it to a [`WaveField`].
 
+use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use ndarray::{Array3, Array5, ArrayD, Axis as NdAxis};
@@ -11,6 +13,31 @@ use crate::error::{MreError, Result, Shape};
 use crate::harmonic::{Harmonics, harmonics};
 use crate::io::{ArrayFile, NamedArray};
 use crate::mask;
+
+/// Vibration frequencies that can be meant, Hz: from below a heartbeat to ultrasound.
+const FREQUENCIES: RangeInclusive<f64> = 1e-3..=1e7;
+
+/// Voxel sizes that can be meant, m: from optical coherence tomography to a coarse slice.
+const VOXEL_SIZES: RangeInclusive<f64> = 1e-6..=0.1;
+
+/// Largest amplitudes of a field that can be computed with, whatever their unit.
+const AMPLITUDES: RangeInclusive<f64> = 1e-100..=1e100;
+
+/// Where a number comes from.
+#[derive(Clone, Copy)]
+enum Origin {
+    Option,
+    File,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Option => "option",
+            Self::File => "file",
+        })
+    }
+}
 
 /// See [`WaveField::load`].
 pub(super) fn load(path: &Path, options: &LoadOptions) -> Result<WaveField> {
@@ -100,7 +127,9 @@ impl Loader<'_> {
         }
 
         self.refuse_zero_components(&name, &u, &freq, &parts)?;
+        self.refuse_extreme_amplitudes(&name, &u)?;
         let (mask, mask_from) = self.mask(&axes, &u)?;
+        let whole = mask::count(&mask);
         let mut mask = mask::erode(&mask, self.options.erode);
         let unreliable = match (&second, &self.options.mask) {
             (Some(second), MaskSource::Auto(_)) => mask::drop_unreliable(&mut mask, second),
@@ -108,13 +137,7 @@ impl Loader<'_> {
         };
         let mask_pixels = mask::count(&mask);
         if mask_pixels == 0 {
-            return Err(self.bad(
-                &name,
-                format!(
-                    "the mask ({mask_from}, {} layers eroded) is empty",
-                    self.options.erode
-                ),
-            ));
+            return Err(self.bad(&name, self.empty_mask(&mask_from, whole)));
         }
         self.refuse_nan(&name, &u, &mask)?;
         u.mapv_inplace(|v| if v.is_finite() { v } else { Complex64::ZERO });
@@ -155,19 +178,42 @@ impl Loader<'_> {
         }
     }
 
-    /// The real values of an array that an `.npz` carries beside the wave field.
-    fn companion(&self, name: &str) -> Result<Option<Vec<f64>>> {
-        if !self.file.is_npz() || !self.file.contains(name)? {
+    /// Why no pixel of a mask of `whole` pixels is left, and what to do.
+    fn empty_mask(&self, from: &str, whole: usize) -> String {
+        let eroded = self.options.erode;
+        match (whole, &self.options.mask) {
+            (0, MaskSource::Array { .. }) => {
+                format!("the mask ({from}) has no pixel that is neither zero nor NaN")
+            }
+            (0, _) => format!(
+                "the mask ({from}) is empty: no pixel has a finite amplitude above zero; look at the array, \
+                 or give a mask with --mask"
+            ),
+            _ => format!(
+                "nothing is left of the {whole} pixels of the mask ({from}) after {eroded} layers were \
+                 eroded; erode less (--erode), or give a larger mask with --mask"
+            ),
+        }
+    }
+
+    /// The real values of an array that an `.npz` carries beside the wave field, which `option` replaces.
+    fn companion(&self, name: &str, option: &str) -> Result<Option<Vec<f64>>> {
+        if !self.file.is_npz() {
             return Ok(None);
         }
-        Ok(Some(
-            self.file
-                .read(Some(name))?
-                .data
-                .iter()
-                .map(|v| v.re)
-                .collect(),
-        ))
+        let variables = self.file.variables()?;
+        let Some(found) = variables.iter().find(|v| v.name == name) else {
+            return Ok(None);
+        };
+        let refuse = |problem: String| Err(self.bad(name, format!("{problem}; give {option}")));
+        if !found.numeric {
+            return refuse(format!("the array is of type {}, no numbers", found.dtype));
+        }
+        let values = self.file.read(Some(name))?.data;
+        if values.iter().any(|v| v.im != 0.0) {
+            return refuse("the array is complex".into());
+        }
+        Ok(Some(values.iter().map(|v| v.re).collect()))
     }
 
     fn frequencies(
@@ -177,9 +223,9 @@ impl Loader<'_> {
         extent: usize,
     ) -> Result<(Vec<f64>, String)> {
         let (freq, from) = match &self.options.freq {
-            Some(freq) => (freq.clone(), "option"),
-            None => match self.companion("freq")? {
-                Some(freq) => (freq, "file"),
+            Some(freq) => (freq.clone(), Origin::Option),
+            None => match self.companion("freq", "--freq")? {
+                Some(freq) => (freq, Origin::File),
                 None => {
                     return Err(MreError::Missing {
                         what: "the vibration frequency",
@@ -199,39 +245,39 @@ impl Loader<'_> {
             },
         };
         let list = || {
-            freq.iter()
-                .map(f64::to_string)
-                .collect::<Vec<_>>()
-                .join(",")
+            let list: Vec<_> = freq.iter().map(|f| short(*f)).collect();
+            list.join(",")
+        };
+        let refuse = |problem: String| match from {
+            Origin::Option => MreError::option("--freq", list(), problem),
+            Origin::File => self.bad(
+                "freq",
+                format!("{} Hz: {problem}; --freq replaces them", list()),
+            ),
         };
         if freq.len() != extent {
-            return Err(MreError::option(
-                "--freq",
-                list(),
-                format!(
-                    "{} frequencies ({from}) for `{variable}`, which holds {extent} along its freq \
-                     axis",
-                    freq.len()
-                ),
-            ));
+            return Err(refuse(format!(
+                "{} frequencies for `{variable}`, which holds {extent} along its freq axis",
+                freq.len()
+            )));
         }
-        if !freq.iter().all(|f| f.is_finite() && *f > 0.0) {
-            return Err(MreError::option(
-                "--freq",
-                list(),
-                "frequencies must be positive",
-            ));
+        if !freq.iter().all(|f| FREQUENCIES.contains(f)) {
+            return Err(refuse(format!(
+                "frequencies must lie between {:e} and {:e} Hz",
+                FREQUENCIES.start(),
+                FREQUENCIES.end()
+            )));
         }
-        Ok((freq, from.into()))
+        Ok((freq, from.to_string()))
     }
 
     fn spacing(&self, slices: usize) -> Result<([f64; 3], String)> {
         let (spacing, from) = match self.options.spacing {
-            Some(spacing) => (spacing, "option"),
-            None => match self.companion("spacing")?.as_deref() {
-                Some(&[all]) => ([all; 3], "file"),
-                Some(&[x, y]) => ([x, y, x], "file"),
-                Some(&[x, y, z]) => ([x, y, z], "file"),
+            Some(spacing) => (spacing, Origin::Option),
+            None => match self.companion("spacing", "--spacing-mm")?.as_deref() {
+                Some(&[all]) => ([all; 3], Origin::File),
+                Some(&[x, y]) => ([x, y, x], Origin::File),
+                Some(&[x, y, z]) => ([x, y, z], Origin::File),
                 Some(other) => {
                     return Err(self.bad(
                         "spacing",
@@ -256,14 +302,27 @@ impl Loader<'_> {
             },
         };
         let used = if slices > 1 { 3 } else { 2 };
-        if !spacing[..used].iter().all(|h| h.is_finite() && *h > 0.0) {
-            return Err(MreError::option(
-                "--spacing-mm",
-                format!("{:?} (m, {from})", &spacing[..used]),
-                "the voxel size must be positive",
-            ));
+        if !spacing[..used].iter().all(|h| VOXEL_SIZES.contains(h)) {
+            let list: Vec<_> = spacing[..used].iter().map(|h| short(h * 1e3)).collect();
+            let (list, problem) = (
+                list.join(","),
+                format!(
+                    "the voxel size must lie between {:e} and {} mm",
+                    VOXEL_SIZES.start() * 1e3,
+                    VOXEL_SIZES.end() * 1e3
+                ),
+            );
+            return Err(match from {
+                Origin::Option => MreError::option("--spacing-mm", list, problem),
+                Origin::File => self.bad(
+                    "spacing",
+                    format!(
+                        "{list} mm: {problem} (the array is in metres); --spacing-mm replaces it"
+                    ),
+                ),
+            });
         }
-        Ok((spacing, from.into()))
+        Ok((spacing, from.to_string()))
     }
 
     fn components(&self, axes: &AxisOrder, extent: usize) -> Result<(Vec<usize>, Vec<Component>)> {
@@ -320,6 +379,24 @@ impl Loader<'_> {
         Ok(())
     }
 
+    /// Squares of amplitudes must be numbers of double precision, far from its ends.
+    fn refuse_extreme_amplitudes(&self, variable: &str, u: &Array5<Complex64>) -> Result<()> {
+        let finite = u.iter().map(|v| v.norm()).filter(|a| a.is_finite());
+        let largest = finite.fold(0.0, f64::max);
+        if largest == 0.0 || AMPLITUDES.contains(&largest) {
+            return Ok(());
+        }
+        Err(self.bad(
+            variable,
+            format!(
+                "the largest amplitude is {largest:e}, but it must lie between {:e} and {:e}; scale the array \
+                 (its unit does not matter)",
+                AMPLITUDES.start(),
+                AMPLITUDES.end()
+            ),
+        ))
+    }
+
     fn mask(&self, axes: &AxisOrder, u: &Array5<Complex64>) -> Result<(Array3<bool>, String)> {
         let (_, _, nx, ny, nz) = u.dim();
         match &self.options.mask {
@@ -344,18 +421,28 @@ impl Loader<'_> {
                     }
                     None => (self.path, &self.file),
                 };
-                let array = source.read(variable.as_deref())?;
-                let mask = place_mask(axes, array.data, &array.name)?;
+                let array = source
+                    .read(variable.as_deref())
+                    .map_err(|e| mask_error(e, path))?;
+                let bad = |problem: String| MreError::BadData {
+                    path: path.to_owned(),
+                    variable: array.name.clone(),
+                    problem,
+                };
+                let found = Shape::new(array.data.shape());
+                let Ok(mask) = place_mask(axes, array.data, &array.name) else {
+                    return Err(bad(format!(
+                        "the mask has shape {found}, but a mask has the spatial axes of the data alone, \
+                         {}, in the order of --axes",
+                        axes.spatial()
+                    )));
+                };
                 if mask.dim() != (nx, ny, nz) {
-                    return Err(MreError::BadData {
-                        path: path.to_owned(),
-                        variable: array.name,
-                        problem: format!(
-                            "the mask is {} along x, y, slice, but the data are {}",
-                            Shape::new(mask.shape()),
-                            Shape::new(&[nx, ny, nz])
-                        ),
-                    });
+                    return Err(bad(format!(
+                        "the mask is {} along x, y, slice, but the data are {}",
+                        Shape::new(mask.shape()),
+                        Shape::new(&[nx, ny, nz])
+                    )));
                 }
                 Ok((
                     mask,
@@ -388,6 +475,38 @@ impl Loader<'_> {
                 ),
             )),
         }
+    }
+}
+
+/// A number without the hundreds of zeros of a very small or large one.
+fn short(number: f64) -> String {
+    let text = format!("{number:?}");
+    text.strip_suffix(".0").unwrap_or(&text).into()
+}
+
+/// Says of an array that was looked for as the mask how it is named.
+fn mask_error(error: MreError, path: &Path) -> MreError {
+    match error {
+        MreError::VariableNotNamed { candidates, .. } => MreError::option(
+            "--mask",
+            path.display().to_string(),
+            format!(
+                "the file holds several arrays; name one as --mask {}:NAME: {candidates}",
+                path.display()
+            ),
+        ),
+        MreError::NoSuchVariable {
+            asked, candidates, ..
+        } => MreError::option(
+            "--mask",
+            asked,
+            format!(
+                "`{}` has no such array; it holds {candidates}. Give auto, all, the name of an array of \
+                 the input, or a file (FILE or FILE:NAME)",
+                path.display()
+            ),
+        ),
+        other => other,
     }
 }
 

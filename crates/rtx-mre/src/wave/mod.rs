@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array3, Array5};
 use num_complex::Complex64;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::axes::{AxisOrder, Component, ComponentSelection};
 use crate::error::Result;
@@ -39,6 +39,7 @@ pub struct WaveField {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Provenance {
     /// The file.
+    #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
     /// The array in it.
     pub variable: String,
@@ -62,6 +63,11 @@ pub struct Provenance {
     pub mask_pixels: usize,
     /// Remarks that a report should show.
     pub warnings: Vec<String>,
+}
+
+/// A path need not be UTF-8, a report must be.
+fn as_text<S: Serializer>(path: &Path, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// Where the mask comes from.

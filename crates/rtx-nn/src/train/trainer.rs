@@ -246,7 +246,9 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
     /// # Errors
     /// A damaged file, or one of another model or optimizer; the trainer is then unchanged.
     pub fn resume(&mut self, path: impl AsRef<Path>) -> Result<Resumed> {
-        let (state, resumed) = checkpoint::load(&self.state, &self.identity(), path.as_ref())?;
+        let path = path.as_ref();
+        let (state, resumed) = checkpoint::load(&self.state, &self.identity(), path)?;
+        check_sound(&state, &resumed, path)?;
         self.state = state;
         self.done = resumed.step;
         Ok(resumed)
@@ -363,6 +365,28 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
     pub fn listing(&self) -> String {
         self.step.listing()
     }
+}
+
+/// Steps that no training reaches; beyond them an integer is no exact number in a file's eyes.
+const MOST_STEPS: u64 = 1 << 53;
+
+/// Refuses a state that no trainer writes: its numbers are not numbers, or its counters disagree. Training on
+/// would fail with a message about the loss, or end at once and hand the damage out as a result.
+fn check_sound<M: Tree>(state: &TrainState<M>, resumed: &Resumed, path: &Path) -> Result<()> {
+    let damaged = |problem: String| Err(NnError::format(path, format!("it is damaged: {problem}")));
+    for (name, tensor) in state.named() {
+        if tensor.to_host()?.data.iter().any(|v| v.is_nan()) {
+            return damaged(format!("tensor '{name}' holds NaN"));
+        }
+    }
+    let finite = state.finite.item()? as u64;
+    if resumed.step != finite || finite > MOST_STEPS {
+        let step = resumed.step;
+        return damaged(format!(
+            "{step} steps are done, of which {finite} were finite"
+        ));
+    }
+    Ok(())
 }
 
 /// Loss, rate, terms and number of finite steps.

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use pinn_mre_helmholtz::{Workload, measure, table};
-use rustytorch::tensor::{DType, Device};
+use rustytorch::tensor::DType;
 
+use crate::devices;
 use crate::failure::Failure;
 use crate::output::{OutputFolder, note, say, write_json};
 
@@ -22,9 +23,9 @@ pub enum BenchCommand {
     after_help = "Example:\n  rtx bench pinn --workloads F,A,B --sizes 200,1000,10000 --json bench.json"
 )]
 pub struct PinnBenchArgs {
-    /// Device to measure; `rtx devices` lists them.
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    /// Device to measure; `rtx devices` lists them [default: that of RTX_DEVICE, or cpu].
+    #[arg(long)]
+    device: Option<String>,
     /// Workloads.
     #[arg(
         long,
@@ -34,7 +35,7 @@ pub struct PinnBenchArgs {
     )]
     workloads: Vec<String>,
     /// Numbers of points.
-    #[arg(long, value_delimiter = ',', default_value = "200,1000,10000", value_name = "N,...", value_parser = clap::value_parser!(u64).range(1..10_000_000))]
+    #[arg(long, value_delimiter = ',', default_value = "200,1000,10000", value_name = "N,...", allow_hyphen_values = true, value_parser = clap::value_parser!(u64).range(1..10_000_000))]
     sizes: Vec<u64>,
     /// File for the results: a list of objects.
     #[arg(long, value_name = "FILE")]
@@ -47,15 +48,11 @@ const SECONDS: f64 = 2.0;
 /// Measures every workload at every size.
 pub fn run(command: BenchCommand) -> Result<(), Failure> {
     let BenchCommand::Pinn(args) = command;
-    let device = Device::named(&args.device)?;
+    let device = devices::pick(args.device.as_deref())?;
     // A folder that cannot be written must not cost the whole measurement.
-    let folder = match &args.json {
-        Some(file) => {
-            let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
-            Some(OutputFolder::prepare(parent.unwrap_or(".".as_ref()))?)
-        }
-        None => None,
-    };
+    let json = args.json.as_deref();
+    let folder = json.map(|file| OutputFolder::of_file(file, "--json"));
+    let folder = folder.transpose()?;
     let workloads = args
         .workloads
         .iter()
@@ -75,11 +72,10 @@ pub fn run(command: BenchCommand) -> Result<(), Failure> {
             cells.push(measure(workload, points, DType::F32, &device, SECONDS)?);
         }
     }
-    say(&table(&cells));
     if let Some(file) = &args.json {
         let cells = serde_json::to_value(&cells).map_err(|e| Failure::Other(e.to_string()))?;
         write_json(file, &cells)?;
     }
     drop(folder);
-    Ok(())
+    say(&table(&cells))
 }

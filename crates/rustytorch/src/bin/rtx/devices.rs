@@ -17,22 +17,41 @@ pub struct DevicesArgs {
     json: bool,
 }
 
+/// The device that a flag names, or else the environment, or the best one.
+pub fn pick(name: Option<&str>) -> Result<Device, Failure> {
+    Ok(match name {
+        Some(name) => Device::named(name)?,
+        None => Device::chosen()?,
+    })
+}
+
 /// Lists the devices.
 pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let best = Device::best();
-    let known = [
-        ("cpu", format!("{threads} threads"), "compiled programs"),
+    let asked = std::env::var("RTX_THREADS").ok();
+    let threads = match asked.and_then(|n| n.trim().parse().ok()) {
+        None | Some(0) => std::thread::available_parallelism().map_or(1, usize::from),
+        Some(threads) => threads,
+    };
+    let size = match threads {
+        1 => "1 thread".into(),
+        n => format!("{n} threads"),
+    };
+    let best = Device::chosen()?;
+    let is_best = |name: &str| Device::named(name).is_ok_and(|device| device == best);
+    let gpu = Device::describe_cuda(0);
+    let mut devices = vec![
+        ("cpu", size, "compiled programs".to_string(), is_best("cpu")),
         (
             "reference",
             "1 thread".into(),
-            "slow op-by-op evaluation, for comparisons",
+            "slow op-by-op evaluation, for comparisons".to_string(),
+            is_best("reference"),
         ),
     ];
-    let devices = known.map(|(name, size, what)| {
-        Device::named(name).map(|device| (name, size, what, device == best))
-    });
-    let devices = devices.into_iter().collect::<Result<Vec<_>, _>>()?;
+    match gpu {
+        Ok(what) => devices.insert(0, ("cuda", "1 GPU".into(), what, is_best("cuda"))),
+        Err(reason) => devices.push(("cuda", "none".into(), reason.to_string(), false)),
+    }
     if args.json {
         let list: Vec<_> = devices
             .iter()
@@ -40,14 +59,14 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
                 json!({"name": name, "size": size, "description": what, "best": best})
             })
             .collect();
-        say_json(&json!(list));
+        say_json(&json!(list))?;
         return Ok(());
     }
     let mut table = Table::new(["device", "size", "what it is"]);
     for (name, size, what, best) in devices {
         let mark = if best { " (default)" } else { "" };
-        table.row([format!("{name}{mark}"), size, what.to_string()]);
+        table.row([format!("{name}{mark}"), size, what]);
     }
-    say(&table.render());
+    say(&table.render())?;
     Ok(())
 }

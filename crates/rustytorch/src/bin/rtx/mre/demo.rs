@@ -6,14 +6,14 @@ use clap::Args;
 use rustytorch::mre::figure::comparison_figure;
 use rustytorch::mre::inversion::{AhiOptions, ahi};
 use rustytorch::mre::metrics::{Quantity, Truth, compare};
-use rustytorch::mre::pinn::{Equation, PinnRheology, Recipe};
+use rustytorch::mre::pinn::{CHECKPOINT, Equation, PinnRheology, RECORD, Recipe};
 use rustytorch::mre::simulate::Preset;
 use rustytorch::mre::{LoadOptions, MreError, WaveField};
-use rustytorch::tensor::Device;
 use serde_json::json;
 
-use super::invert::{Training, interrupted, train};
+use super::invert::{LOSS_FILE, MOST_STEPS, Training, interrupted, train};
 use super::{simulate, truth};
+use crate::devices;
 use crate::failure::Failure;
 use crate::output::{OutputFolder, command_line, note, say, say_json, write_json};
 
@@ -21,6 +21,17 @@ use crate::output::{OutputFolder, command_line, note, say, say_json, write_json}
 const NOISE: f64 = 1e-3;
 /// Frequency that the picture shows, Hz.
 const SHOWN_HZ: f64 = 80.0;
+
+/// Files of the demonstration.
+const FILES: [&str; 7] = [
+    "wave.npz",
+    CHECKPOINT,
+    RECORD,
+    LOSS_FILE,
+    "modulus.npz",
+    "demo.png",
+    "metrics.json",
+];
 
 /// Arguments of `rtx mre demo`.
 #[derive(Debug, Args)]
@@ -33,14 +44,14 @@ pub struct DemoArgs {
     #[arg(long, value_name = "DIR", default_value = "rtx-demo")]
     out: PathBuf,
     /// Training steps [default: those of a short training, at most three minutes on two cores].
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MOST_STEPS))]
     steps: Option<u64>,
     /// Seed of the noise and of the network.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Device to train on.
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    /// Device to train on [default: that of RTX_DEVICE, or cpu].
+    #[arg(long)]
+    device: Option<String>,
     /// Print the table as JSON.
     #[arg(long)]
     json: bool,
@@ -48,8 +59,8 @@ pub struct DemoArgs {
 
 /// Runs the demonstration.
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {
-    let device = Device::named(&args.device)?;
-    let folder = OutputFolder::prepare(&args.out)?;
+    let device = devices::pick(args.device.as_deref())?;
+    let folder = OutputFolder::prepare(&args.out, &FILES)?;
     let mut config = Preset::FourTarget.config();
     (config.noise, config.seed) = (NOISE, args.seed);
     note("1/3 simulating the phantom four-target");
@@ -125,9 +136,9 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     });
     write_json(&folder.file("metrics.json"), &summary)?;
     if args.json {
-        say_json(&summary);
+        say_json(&summary)?;
     } else {
-        say(&truth::table(&comparisons));
+        say(&truth::table(&comparisons))?;
         say(&format!(
             "\nR: correlation of |G|; MAD: relative median absolute deviation of G; CTE: contrast \
              transfer efficiency;\nregions: bg background, 2 to 5 discs of 10, 5, 3 and 2 mm.\n{} \
@@ -135,7 +146,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
             inversion.steps.unwrap_or(0),
             inversion.seconds,
             picture.display()
-        ));
+        ))?;
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
             .iter()
             .map(|v| json!({"name": v.name, "shape": v.shape, "dtype": v.dtype, "numeric": v.numeric}))
             .collect();
-        say_json(&json!(list));
+        say_json(&json!(list))?;
         return Ok(());
     }
     let mut table = Table::new(["variable", "shape", "type"]);
@@ -42,6 +42,6 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
             format!("{}{unread}", v.dtype),
         ]);
     }
-    say(&table.render());
+    say(&table.render())?;
     Ok(())
 }

@@ -35,33 +35,37 @@ pub struct SimulateArgs {
     /// TOML file with the fields of the phantom (those of phantom.json).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Noise power relative to the mean of |u|^2 at each frequency.
+    /// Noise power relative to the mean of |u|^2 at each frequency [preset: 0].
     #[arg(long, value_name = "POWER")]
     noise: Option<f64>,
-    /// Seed of the noise.
+    /// Seed of the noise [preset: 0].
     #[arg(long)]
     seed: Option<u64>,
-    /// Pixels along x and y.
-    #[arg(long, value_name = "NX,NY")]
+    /// Pixels along x and y [preset: 80,100].
+    #[arg(long, value_name = "NX,NY", allow_hyphen_values = true)]
     size: Option<String>,
-    /// Pixel spacing, mm.
+    /// Pixel spacing, mm [preset: 1].
     #[arg(long, value_name = "MM")]
     spacing_mm: Option<f64>,
-    /// Drive frequencies, Hz.
-    #[arg(long, value_name = "HZ,...")]
+    /// Drive frequencies, Hz [preset: 50,60,70,80,90,100].
+    #[arg(long, value_name = "HZ,...", allow_hyphen_values = true)]
     freq: Option<String>,
-    /// Elastic modulus of the background, kPa.
+    /// Elastic modulus of the background, kPa [preset: 3].
     #[arg(long, value_name = "KPA")]
     background_kpa: Option<f64>,
-    /// Viscosity where no disc or layer names its own, Pa s.
+    /// Viscosity where no disc or layer names its own, Pa s [preset: 1].
     #[arg(long, value_name = "PA_S")]
     viscosity: Option<f64>,
-    /// elastic, voigt or springpot:ALPHA.
+    /// elastic, voigt or springpot:ALPHA with ALPHA between 0 and 1 [preset: voigt].
     #[arg(long)]
     rheology: Option<String>,
     /// A disc: centre x, y and radius in mm, modulus in kPa, and its viscosity in Pa s if it has its
     /// own. May be repeated; replaces the preset's discs.
-    #[arg(long = "disc", value_name = "X,Y,R,KPA[,ETA]")]
+    #[arg(
+        long = "disc",
+        value_name = "X,Y,R,KPA[,ETA]",
+        allow_hyphen_values = true
+    )]
     discs: Vec<String>,
     /// A layer: start and end in mm, modulus in kPa, and its viscosity. May be repeated; replaces the
     /// preset's layers.
@@ -71,16 +75,16 @@ pub struct SimulateArgs {
         allow_hyphen_values = true
     )]
     layers: Vec<String>,
-    /// Face that is shaken: x-min, x-max, y-min or y-max.
+    /// Face that is shaken: x-min, x-max, y-min or y-max [preset: x-max].
     #[arg(long, value_name = "FACE")]
     driven_face: Option<String>,
-    /// Displacement of that face.
+    /// Displacement of that face, in the unit that u shall have [preset: 1].
     #[arg(long, allow_hyphen_values = true)]
     amplitude: Option<f64>,
-    /// Cells of the computational grid per pixel edge.
+    /// Cells of the computational grid per pixel edge [preset: 4].
     #[arg(long, value_name = "CELLS")]
     subsampling: Option<usize>,
-    /// Largest memory the solution may take, MiB.
+    /// Largest memory the solution may take, MiB [preset: 4096].
     #[arg(long, value_name = "MIB")]
     memory_limit_mib: Option<f64>,
     /// Print a JSON summary.
@@ -92,13 +96,13 @@ pub struct SimulateArgs {
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let config = config(args)?;
-    let folder = OutputFolder::prepare(&args.out)?;
+    let folder = OutputFolder::prepare(&args.out, &["wave.npz", "phantom.json"])?;
     let phantom = solve(&config)?;
     let path = folder.file("wave.npz");
     phantom.write_npz(&path)?;
     let as_json = serde_json::to_value(&config).map_err(|e| Failure::Other(e.to_string()))?;
     let summary = json!({
-        "file": path,
+        "file": path.display().to_string(),
         "phantom": as_json,
         "seconds": started.elapsed().as_secs_f64(),
         "version": env!("CARGO_PKG_VERSION"),
@@ -106,7 +110,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     });
     write_json(&folder.file("phantom.json"), &summary)?;
     if args.json {
-        say_json(&summary);
+        say_json(&summary)?;
     } else {
         let [nx, ny] = config.size;
         say(&format!(
@@ -118,7 +122,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
             config.noise,
             config.seed,
             path.display(),
-        ));
+        ))?;
     }
     Ok(())
 }
@@ -188,8 +192,13 @@ fn parse_list<T: FromStr>(option: &str, text: &str) -> Result<Vec<T>, Failure> {
         .map(|item| {
             item.trim().parse().map_err(|_| {
                 Failure::input(format!(
-                    "{option} {text}: `{}` is not a number",
-                    item.trim()
+                    "{option} {text}: `{}` is not a {}number",
+                    item.trim(),
+                    if option == "--size" {
+                        "whole, positive "
+                    } else {
+                        ""
+                    }
                 ))
             })
         })

@@ -10,6 +10,7 @@ use rustytorch::mre::{LoadOptions, MreError};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::output::as_text;
 
 /// How to invert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -64,6 +65,9 @@ impl From<RheologyArg> for PinnRheology {
     }
 }
 
+/// Training steps that can be meant.
+pub const MOST_STEPS: u64 = 1_000_000_000;
+
 /// Layers of rim pixels, part tissue and part fluid, that measured data lose by default.
 const RIM: usize = 3;
 
@@ -82,10 +86,12 @@ const RIM: usize = 3;
 )]
 pub struct InvertArgs {
     /// A .mat (v5 to v7), .npy or .npz file; `rtx mre info FILE` lists what it holds.
+    #[serde(serialize_with = "as_text")]
     pub input: PathBuf,
     /// Folder for modulus.npz, maps.png, metrics.json and, for the network, loss.csv and
     /// checkpoint.safetensors.
     #[arg(long, value_name = "DIR")]
+    #[serde(serialize_with = "as_text")]
     pub out: PathBuf,
     /// How to invert.
     #[arg(long, value_enum, default_value_t = Method::Pinn)]
@@ -103,10 +109,20 @@ pub struct InvertArgs {
     #[arg(long, help_heading = "Data", value_name = "NAME,...")]
     pub axes: Option<String>,
     /// Vibration frequencies, Hz, one per entry of the freq axis.
-    #[arg(long, help_heading = "Data", value_name = "HZ,...")]
+    #[arg(
+        long,
+        help_heading = "Data",
+        value_name = "HZ,...",
+        allow_hyphen_values = true
+    )]
     pub freq: Option<String>,
     /// Voxel size, mm: one number, or one each for x, y and slice.
-    #[arg(long, help_heading = "Data", value_name = "MM")]
+    #[arg(
+        long,
+        help_heading = "Data",
+        value_name = "MM",
+        allow_hyphen_values = true
+    )]
     pub spacing_mm: Option<String>,
     /// Directions of motion to use, with signs: z, +z, -x,+y, or numbers from 1 [default: all].
     #[arg(
@@ -140,14 +156,14 @@ pub struct InvertArgs {
     #[arg(long, help_heading = "Network", value_enum, default_value_t = RheologyArg::Independent)]
     pub rheology: RheologyArg,
     /// Training steps [default: chosen by the method].
-    #[arg(long, help_heading = "Network", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, help_heading = "Network", value_parser = clap::value_parser!(u64).range(1..=MOST_STEPS))]
     pub steps: Option<u64>,
     /// Seed of the weights, the sampled points and the held-out pixels.
     #[arg(long, help_heading = "Network", default_value_t = 0)]
     pub seed: u64,
-    /// Device to train on; `rtx devices` lists them.
-    #[arg(long, help_heading = "Network", default_value = "cpu")]
-    pub device: String,
+    /// Device to train on; `rtx devices` lists them [default: that of RTX_DEVICE, or cpu].
+    #[arg(long, help_heading = "Network")]
+    pub device: Option<String>,
     /// Share of the pixels that the training never sees, for the error of the fitted field.
     #[arg(
         long,

@@ -15,7 +15,7 @@ use crate::interrupt::stop_flag;
 use crate::output::OutputFolder;
 
 /// Name of the log of the losses in the output folder.
-const LOSS_FILE: &str = "loss.csv";
+pub const LOSS_FILE: &str = "loss.csv";
 
 /// What any method gives.
 #[derive(Debug)]

@@ -8,15 +8,29 @@ mod report;
 use std::time::Instant;
 
 use rustytorch::mre::figure::{DisplacementUnit, maps_figure};
+use rustytorch::mre::inversion::{AhiOptions, ahi};
 use rustytorch::mre::metrics::Truth;
+use rustytorch::mre::pinn::{CHECKPOINT, RECORD};
 use rustytorch::mre::{Modulus, MreError, WaveField};
-use rustytorch::tensor::Device;
 
-pub use args::InvertArgs;
-pub use method::{Training, interrupted, train};
+pub use args::{InvertArgs, MOST_STEPS};
+pub use method::{LOSS_FILE, Training, interrupted, train};
 
+use args::Method;
+
+use crate::devices;
 use crate::failure::Failure;
 use crate::output::{OutputFolder, command_line, note, say, say_json, write_json};
+
+/// Files of an inversion; a method that does not train writes the first three.
+const FILES: [&str; 6] = [
+    "modulus.npz",
+    "maps.png",
+    "metrics.json",
+    LOSS_FILE,
+    CHECKPOINT,
+    RECORD,
+];
 
 /// Runs the inversion.
 ///
@@ -26,8 +40,8 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
     let started = Instant::now();
     args.check()?;
     let options = args.load_options()?;
-    let device = Device::named(&args.device)?;
-    let folder = OutputFolder::prepare(&args.out)?;
+    let device = devices::pick(args.device.as_deref())?;
+    let folder = OutputFolder::prepare(&args.out, &FILES)?;
     let wave = WaveField::load(&args.input, &options)?;
     let plan = reference::Plan::load(args, &wave)?;
     let load_seconds = started.elapsed().as_secs_f64();
@@ -36,11 +50,19 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
         .iter()
         .for_each(|w| note(&format!("warning: {w}")));
 
+    // A magnitude has no loss modulus; the network looks for itself.
+    if args.method == Method::Ahi {
+        ahi(&wave, AhiOptions::default())?.check_loss_sign(options.time_sign)?;
+    }
     let inversion = method::invert(&wave, args, &device, &folder)?;
     if inversion.stopped {
         return Err(interrupted(&inversion, &folder));
     }
-    inversion.modulus.check_loss_sign(options.time_sign)?;
+
+    let doubt = inversion.modulus.doubt();
+    if let Some(doubt) = &doubt {
+        note(&format!("warning: {doubt}"));
+    }
 
     // From here on nothing changes the maps: the truth and the reference are only compared.
     let truth = known_truth(args, &inversion.modulus)?;
@@ -48,6 +70,7 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
         args,
         wave: &wave,
         inversion: &inversion,
+        doubt,
         truth: truth.as_ref(),
         reference: plan
             .map(|plan| plan.compare(&wave, &inversion.modulus))
@@ -71,13 +94,13 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
     let metrics = report.json()?;
     write_json(&folder.file("metrics.json"), &metrics)?;
     if args.json {
-        say_json(&metrics);
+        say_json(&metrics)?;
     } else {
-        say(&report.text()?);
+        say(&report.text()?)?;
         say(&format!(
             "\nmaps and metrics are in {}",
             folder.path().display()
-        ));
+        ))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use ndarray::{Array3, Array4, Axis as NdAxis};
 use rustytorch::mre::axes::{Axis, AxisOrder};
+use rustytorch::mre::error::Shape;
 use rustytorch::mre::inversion::{RatioOptions, windowed_ratio};
 use rustytorch::mre::io::ArrayFile;
 use rustytorch::mre::mask::{count, erode};
@@ -63,7 +64,13 @@ impl Plan {
         let names = wave.provenance.axes.split(',');
         let without_phase: Vec<&str> = names.filter(|name| *name != "phase").collect();
         let axes: AxisOrder = without_phase.join(",").parse()?;
-        let map = axes.canonical(variable, array.data)?;
+        let shape = Shape::new(array.data.shape());
+        let map = axes.canonical(variable, array.data).map_err(|_| {
+            Failure::input(format!(
+                "--reference-var {variable}: the array has shape {shape}, but the axes {axes} are due: those \
+                 of the field in its order, without phase"
+            ))
+        })?;
         let map = map.index_axis_move(NdAxis(2), 0);
         let used: Vec<usize> = match axes.has(Axis::Dir) {
             true => wave.components.iter().map(|c| c.index).collect(),

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use rustytorch::mre::mask::count;
 use rustytorch::mre::metrics::{Quantity, RegionStatistics, Truth, region_statistics};
 use rustytorch::mre::{MreError, WaveField};
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub struct Report<'a> {
     pub wave: &'a WaveField,
     /// The result.
     pub inversion: &'a Inversion,
+    /// A warning about the result.
+    pub doubt: Option<String>,
     /// The truth of a phantom.
     pub truth: Option<&'a Truth>,
     /// The comparison with a reference map.
@@ -78,7 +81,7 @@ impl Report<'_> {
             "voxel_size_sensitivity": self.sensitivity()?,
             "truth": truth.transpose()?,
             "reference": self.reference.as_ref().map(as_json),
-            "warnings": self.wave.provenance.warnings,
+            "warnings": self.wave.provenance.warnings.iter().chain(&self.doubt).collect::<Vec<_>>(),
         }))
     }
 
@@ -118,7 +121,7 @@ impl Report<'_> {
         let mut parts = vec![format!(
             "{}: {} pixels, {:.1} s{}",
             inversion.modulus.method,
-            self.wave.provenance.mask_pixels,
+            count(&inversion.modulus.mask),
             inversion.seconds,
             steps.unwrap_or_default(),
         )];
