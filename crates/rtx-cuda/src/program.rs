@@ -153,8 +153,9 @@ impl CudaProgram {
     fn cut(&self, source: &RowSource, scratch_per_row: usize, rows: usize) -> Cut {
         let processors = self.context.info().multiprocessors as usize;
         if scratch_per_row == 0 && source.sums == 0 {
-            // Elementwise work: about four elements a thread, as many blocks as it takes.
-            let block_rows = (4 * THREADS as usize / source.widest).max(1);
+            // Elementwise work: about four elements a thread, but rather all processors than full threads.
+            let full = (4 * THREADS as usize / source.widest).max(1);
+            let block_rows = full.min(rows.div_ceil(2 * processors)).max(1);
             let grid = rows.div_ceil(block_rows).clamp(1, MOST_BLOCKS);
             return Cut { block_rows, grid };
         }

@@ -60,31 +60,48 @@ __device__ __noinline__ void rtx_dot_rows(T* __restrict__ out, const T* __restri
         for (int r = 0; r < 8; ++r)
 #pragma unroll
             for (int c = 0; c < 4; ++c) sums[r][c] = 0;
+        // The next panels are on their way while these are worked on.
+        Quad<T> next_a[2], next_w[4];
+        const auto fetch = [&](int k0) {
+#pragma unroll
+            for (int j = 0; j < 2; ++j) {
+                const int i = tid + j * RTX_THREADS, r = i / (RTX_DEPTH / 4), k = k0 + i % (RTX_DEPTH / 4) * 4;
+                next_a[j] = Quad<T>{};
+                if (r < ROWS && row0 + r < m && k < K) next_a[j] = *(const Quad<T>*)(a + (row0 + r) * K + k);
+            }
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int i = tid + j * RTX_THREADS;
+                next_w[j] = Quad<T>{};
+                if (NS == 1) {
+                    const int k = k0 + i / (RTX_COLUMNS / 4), n = col0 + i % (RTX_COLUMNS / 4) * 4;
+                    if (k < K && n < N) next_w[j] = *(const Quad<T>*)(w + k * KS + n);
+                } else {
+                    const int k = k0 + i / RTX_COLUMNS * 4, n = col0 + i % RTX_COLUMNS;
+                    if (k < K && n < N) next_w[j] = *(const Quad<T>*)(w + n * NS + k);
+                }
+            }
+        };
+        fetch(0);
         for (int k0 = 0; k0 < K; k0 += RTX_DEPTH) {
             __syncthreads();
-            for (int i = tid; i < ROWS * RTX_DEPTH / 4; i += RTX_THREADS) {
-                const int r = i / (RTX_DEPTH / 4), k = i % (RTX_DEPTH / 4) * 4;
-                Quad<T> q = {};
-                if (row0 + r < m && k0 + k < K) q = *(const Quad<T>*)(a + (row0 + r) * K + k0 + k);
-                *(Quad<T>*)(as + r * RTX_DEPTH + k) = q;
-            }
-            if (NS == 1) {
-                for (int i = tid; i < RTX_DEPTH * RTX_COLUMNS / 4; i += RTX_THREADS) {
-                    const int k = i / (RTX_COLUMNS / 4), n = i % (RTX_COLUMNS / 4) * 4;
-                    Quad<T> q = {};
-                    if (k0 + k < K && col0 + n < N) q = *(const Quad<T>*)(w + (k0 + k) * KS + col0 + n);
-                    *(Quad<T>*)(ws + k * RTX_COLUMNS + n) = q;
-                }
-            } else {
-                for (int i = tid; i < RTX_DEPTH * RTX_COLUMNS / 4; i += RTX_THREADS) {
-                    const int n = i % RTX_COLUMNS, k = i / RTX_COLUMNS * 4;
-                    Quad<T> q = {};
-                    if (k0 + k < K && col0 + n < N) q = *(const Quad<T>*)(w + (col0 + n) * NS + k0 + k);
 #pragma unroll
-                    for (int c = 0; c < 4; ++c) ws[(k + c) * RTX_COLUMNS + n] = q.v[c];
+            for (int j = 0; j < 2; ++j) {
+                const int i = tid + j * RTX_THREADS;
+                if (i < ROWS * RTX_DEPTH / 4) *(Quad<T>*)(as + i * 4) = next_a[j];
+            }
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int i = tid + j * RTX_THREADS;
+                if (NS == 1) {
+                    *(Quad<T>*)(ws + i * 4) = next_w[j];
+                } else {
+#pragma unroll
+                    for (int c = 0; c < 4; ++c) ws[(i / RTX_COLUMNS * 4 + c) * RTX_COLUMNS + i % RTX_COLUMNS] = next_w[j].v[c];
                 }
             }
             __syncthreads();
+            if (k0 + RTX_DEPTH < K) fetch(k0 + RTX_DEPTH);
             const int PART = RTX_DEPTH / KG;
 #pragma unroll 1
             for (int k = kg * PART; k < (kg + 1) * PART; k += 4) {

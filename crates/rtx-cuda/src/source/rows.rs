@@ -498,7 +498,7 @@ impl Writer<'_> {
                 a.buffer,
             );
             self.code.push_str(&format!(
-                "if (e < {n}) {{ const char* p = l.partials + {at} + e * sizeof({t}); {t} s = *(const {t}*)p; \
+                "if (e < {n}) {{ const char* p = l.partials + {at} + e * sizeof({t}); {t} s = *(const {t}*)p;\n#pragma unroll 8\n\
                  for (long long g = 1; g < l.count; ++g) s = {f}(s, *(const {t}*)(p + g * {partial_bytes})); (({t}*)at[{b}])[e] = s; return; }}\ne -= {n};\n"
             ));
         }
