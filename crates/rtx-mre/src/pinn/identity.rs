@@ -14,6 +14,9 @@ use super::options::{PinnOptions, Recipe};
 use crate::error::{MreError, Result};
 use crate::wave::WaveField;
 
+/// Before the names of settings that follow from others, unless the calling code sets them.
+const RECIPE: &str = "recipe: ";
+
 /// Data and settings of a training, by name; the number of steps is left to each run.
 pub(super) struct Identity(Map<String, Value>);
 
@@ -34,7 +37,8 @@ impl Identity {
         });
         let settings = serde_json::to_value(recipe).unwrap_or(Value::Null);
         if let (Value::Object(entries), Value::Object(settings)) = (&mut entries, settings) {
-            entries.extend(settings.into_iter().filter(|(name, _)| name != "steps"));
+            let counted = settings.into_iter().filter(|(name, _)| name != "steps");
+            entries.extend(counted.map(|(name, value)| (format!("{RECIPE}{name}"), value)));
         }
         match entries {
             Value::Object(entries) => Self(entries),
@@ -95,19 +99,27 @@ impl Identity {
                 path.display()
             ))
         })?;
-        let show = |value: Option<&Value>| value.map_or("nothing".into(), Value::to_string);
-        let mut differences: Vec<String> = self
-            .0
-            .iter()
-            .filter(|&(name, here)| stored.get(name) != Some(here))
-            .map(|(name, here)| format!("{name} {} there, {here} here", show(stored.get(name))))
+        let here = self.0.keys();
+        let there = stored.keys().filter(|name| !self.0.contains_key(*name));
+        let different: Vec<&String> = here
+            .chain(there)
+            .filter(|name| stored.get(*name) != self.0.get(*name))
             .collect();
-        let unknown = stored.keys().filter(|name| !self.0.contains_key(*name));
-        differences.extend(unknown.map(|name| format!("{name} there only")));
-        match differences.is_empty() {
-            true => Ok(()),
-            false => Err(other(differences.join("; "))),
+        // The recipe changes along with the rheology; then it would only drown the reason.
+        let reasons = different.iter().filter(|name| !name.starts_with(RECIPE));
+        let reasons: Vec<&String> = match reasons.clone().next() {
+            Some(_) => reasons.copied().collect(),
+            None => different,
+        };
+        if reasons.is_empty() {
+            return Ok(());
         }
+        let show = |value: Option<&Value>| value.map_or("nothing".into(), Value::to_string);
+        let told = reasons.iter().map(|name| {
+            let (there, here) = (stored.get(*name), self.0.get(*name));
+            format!("{name} {} there, {} here", show(there), show(here))
+        });
+        Err(other(told.collect::<Vec<_>>().join("; ")))
     }
 }
 
