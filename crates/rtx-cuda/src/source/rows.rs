@@ -159,6 +159,34 @@ fn offset(i: &str, dims: &[usize], steps: &[usize], base: usize) -> String {
     text
 }
 
+/// Values that are loaded once each.
+struct Loads {
+    prefix: &'static str,
+    names: HashMap<String, String>,
+    code: String,
+}
+
+impl Loads {
+    fn new(prefix: &'static str) -> Self {
+        Loads {
+            prefix,
+            names: HashMap::new(),
+            code: String::new(),
+        }
+    }
+
+    /// Name of the value of an expression of type `t`.
+    fn name(&mut self, t: &str, expression: String) -> String {
+        if let Some(name) = self.names.get(&expression) {
+            return name.clone();
+        }
+        let name = format!("{}{}", self.prefix, self.names.len());
+        let _ = writeln!(self.code, "const {t} {name} = {expression};");
+        self.names.insert(expression, name.clone());
+        name
+    }
+}
+
 impl Writer<'_> {
     fn line(&mut self, text: &str) {
         self.code.push_str(text);
@@ -280,51 +308,65 @@ impl Writer<'_> {
             let p = self.tile(t);
             self.line(&format!("{c}* __restrict__ t{t} = {p};"));
         }
-        self.line("#pragma unroll 1");
-        self.line(&format!(
-            "for (int e = tid; e < count * {columns}; e += RTX_THREADS) {{"
-        ));
         // Names of the values that registers and tiles hold by now.
         let mut held = vec![String::new(); b.registers];
         let mut stored: HashMap<TileId, String> = HashMap::new();
+        let (mut scalars, mut loads) = (Loads::new("s"), Loads::new("x"));
+        let mut body = String::new();
         for (n, o) in b.operations.iter().enumerate() {
             let select = matches!(o.primitive, rtx_compiler::Primitive::Select);
+            let mut operand = |i: usize, x: &Operand| {
+                let dtype = if select && i == 0 {
+                    DType::Bool
+                } else {
+                    o.dtype
+                };
+                let t = c_type(dtype);
+                match x {
+                    Operand::Register(r) => held[*r].clone(),
+                    Operand::Tile(k) => match stored.get(k) {
+                        Some(value) => value.clone(),
+                        None => loads.name(t, format!("t{k}[e]")),
+                    },
+                    Operand::RowScalar(k) => match stored.get(k) {
+                        Some(value) if columns == 1 => value.clone(),
+                        _ => {
+                            let width = self.kernel.tiles[*k].columns;
+                            loads.name(t, format!("t{k}[e / {columns} * {width}]"))
+                        }
+                    },
+                    Operand::Row(b) => {
+                        loads.name(t, format!("((const {t}*)at[{b}])[e % {columns}]"))
+                    }
+                    Operand::Scalar(b) => scalars.name(t, format!("*(const {t}*)at[{b}]")),
+                }
+            };
             let operands: Vec<String> = o
                 .from
                 .iter()
                 .enumerate()
-                .map(|(i, x)| {
-                    let dtype = if select && i == 0 {
-                        DType::Bool
-                    } else {
-                        o.dtype
-                    };
-                    let t = c_type(dtype);
-                    match x {
-                        Operand::Register(r) => held[*r].clone(),
-                        Operand::Tile(t) => {
-                            stored.get(t).cloned().unwrap_or_else(|| format!("t{t}[e]"))
-                        }
-                        Operand::RowScalar(t) => {
-                            format!("t{t}[e / {columns} * {}]", self.kernel.tiles[*t].columns)
-                        }
-                        Operand::Row(b) => format!("((const {t}*)at[{b}])[e % {columns}]"),
-                        Operand::Scalar(b) => format!("*(const {t}*)at[{b}]"),
-                    }
-                })
+                .map(|(i, x)| operand(i, x))
                 .collect();
             let value = expression(o.primitive, o.dtype, o.out_dtype, &operands)
                 .unwrap_or_else(|| operands[0].clone());
-            self.line(&format!("const {} v{n} = {value};", c_type(o.out_dtype)));
+            let _ = writeln!(body, "const {} v{n} = {value};", c_type(o.out_dtype));
             match o.to {
                 Operand::Register(r) => held[r] = format!("v{n}"),
                 Operand::Tile(t) => {
-                    self.line(&format!("t{t}[e] = v{n};"));
+                    let _ = writeln!(body, "t{t}[e] = v{n};");
                     stored.insert(t, format!("v{n}"));
                 }
                 _ => {}
             }
         }
+        // All loads before the first store: they wait for memory together, not one after the other.
+        self.code += &scalars.code;
+        self.line("#pragma unroll 1");
+        self.line(&format!(
+            "for (int e = tid; e < count * {columns}; e += RTX_THREADS) {{"
+        ));
+        self.code += &loads.code;
+        self.code += &body;
         self.line("}");
     }
 
