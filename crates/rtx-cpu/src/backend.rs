@@ -61,7 +61,7 @@ impl Backend for CpuBackend {
         Ok(Arc::new(CpuProgram::new(
             rtx_compiler::compile(graph)?,
             self.pool.clone(),
-        )))
+        )?))
     }
 }
 
@@ -81,12 +81,12 @@ struct CpuProgram {
 }
 
 impl CpuProgram {
-    fn new(program: Program, pool: Arc<rayon::ThreadPool>) -> Self {
-        let constants: Vec<(usize, CpuArray)> = program
+    fn new(program: Program, pool: Arc<rayon::ThreadPool>) -> Result<Self> {
+        let constants = program
             .constants
             .iter()
-            .map(|(b, v)| (*b, CpuArray::from_host(&v.to_host())))
-            .collect();
+            .map(|(b, v)| Ok((*b, CpuArray::from_host(&v.to_host()?))))
+            .collect::<Result<_>>()?;
         let kernels = program
             .kernels
             .iter()
@@ -96,14 +96,14 @@ impl CpuProgram {
                 Kernel::Whole(w) => Ready::Whole(w.clone()),
             })
             .collect();
-        CpuProgram {
+        Ok(CpuProgram {
             binding: Binding::new(&program),
             program,
             kernels,
             constants,
             pool,
             idle: Mutex::default(),
-        }
+        })
     }
 
     /// # Safety
@@ -142,12 +142,11 @@ impl CpuProgram {
 }
 
 /// Copies an input of another backend.
-fn local(v: &Value) -> Value {
+fn local(v: &Value) -> Result<Value> {
     if v.as_any().is::<CpuArray>() {
-        v.clone()
-    } else {
-        Arc::new(CpuArray::from_host(&v.to_host()))
+        return Ok(v.clone());
     }
+    Ok(Arc::new(CpuArray::from_host(&v.to_host()?)))
 }
 
 fn pointer(v: &Value) -> *mut u8 {
@@ -169,7 +168,7 @@ impl Executable for CpuProgram {
     ) -> Result<Vec<Value>> {
         let typed = |v: &Value| v.as_any().downcast_ref::<CpuArray>().map(|a| a.dtype);
         let rows = RowCounts::of(&self.program, &inputs, typed)?;
-        let inputs: Vec<Value> = inputs.iter().map(local).collect();
+        let inputs = inputs.iter().map(local).collect::<Result<Vec<Value>>>()?;
         let dims = rows.dims(&self.program)?;
         let bytes =
             |b: usize| dims[b].iter().product::<usize>() * self.program.buffers[b].dtype.size();

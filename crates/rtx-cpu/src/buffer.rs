@@ -122,15 +122,15 @@ impl Storage for CpuArray {
         &self.dims
     }
 
-    fn to_host(&self) -> HostArray {
+    fn to_host(&self) -> rtx_ir::Result<HostArray> {
         let n = self.dims.iter().product();
         // SAFETY: the array holds `n` elements.
         let data = unsafe { read_f64(self.bytes.ptr(), self.dtype, n) };
-        HostArray {
+        Ok(HostArray {
             dtype: self.dtype,
             dims: self.dims.clone(),
             data,
-        }
+        })
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -33,8 +33,8 @@ impl Executable for ReferenceProgram {
         let slots = inputs
             .iter()
             .enumerate()
-            .map(|(k, v)| (k, v.to_host()))
-            .collect();
+            .map(|(k, v)| Ok((k, v.to_host()?)))
+            .collect::<Result<_>>()?;
         let out = evaluate_graph(&self.0, &Bindings { slots })?;
         Ok(out.into_iter().map(|a| Arc::new(a) as Value).collect())
     }

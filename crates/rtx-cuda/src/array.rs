@@ -82,19 +82,19 @@ impl Storage for CudaArray {
         &self.dims
     }
 
-    fn to_host(&self) -> HostArray {
+    fn to_host(&self) -> rtx_ir::Result<HostArray> {
         let mut raw = vec![0; bytes(self.dtype, &self.dims)];
-        let read = self.memory.context().download(&self.memory, &mut raw);
-        let data = match read {
-            Ok(()) => decode(self.dtype, &raw),
-            // The trait cannot refuse: a device that was lost gives NaN, never an old or invented number.
-            Err(_) => vec![f64::NAN; raw.len() / self.dtype.size()],
-        };
-        HostArray {
+        self.memory
+            .context()
+            .download(&self.memory, &mut raw)
+            .map_err(|e| rtx_ir::Error::Read {
+                message: e.to_string(),
+            })?;
+        Ok(HostArray {
             dtype: self.dtype,
             dims: self.dims.clone(),
-            data,
-        }
+            data: decode(self.dtype, &raw),
+        })
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

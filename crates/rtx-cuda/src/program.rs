@@ -71,6 +71,8 @@ pub(crate) struct CudaProgram {
     constants: Vec<(usize, CudaArray)>,
     /// Copies one array of a table to another.
     copy: Function,
+    /// Why the kernels could not be kept on disk.
+    warning: Option<String>,
     idle: Mutex<Vec<Bound>>,
 }
 
@@ -135,16 +137,28 @@ impl CudaProgram {
         let constants = program
             .constants
             .iter()
-            .map(|(b, v)| Ok((*b, CudaArray::from_host(context, &v.to_host())?)))
+            .map(|(b, v)| Ok((*b, CudaArray::from_host(context, &v.to_host()?)?)))
             .collect::<Result<_>>()?;
+        let mut binding = Binding::new(&program);
+        // The host writes numbers of rows once, so they have a place of their own and are copied to an output.
+        for kernel in &program.kernels {
+            if let Kernel::Whole(w) = kernel
+                && w.rows.is_some()
+            {
+                for (direct, &o) in binding.direct.iter_mut().zip(&program.outputs) {
+                    *direct &= binding.base[o] != binding.base[w.output];
+                }
+            }
+        }
         Ok(CudaProgram {
-            binding: Binding::new(&program),
+            binding,
             program,
             context: context.clone(),
             kernels,
             domains: translation.domains,
             constants,
             copy: function("rtx_copy")?,
+            warning: built.warning,
             idle: Mutex::default(),
         })
     }
@@ -382,7 +396,10 @@ impl CudaProgram {
         if here.is_some_and(|a| Arc::ptr_eq(a.memory.context(), &self.context)) {
             return Ok(v.clone());
         }
-        Ok(Arc::new(CudaArray::from_host(&self.context, &v.to_host())?))
+        Ok(Arc::new(CudaArray::from_host(
+            &self.context,
+            &v.to_host()?,
+        )?))
     }
 
     fn run(
@@ -488,7 +505,10 @@ impl Executable for CudaProgram {
     }
 
     fn listing(&self) -> String {
-        self.program.to_string()
+        match &self.warning {
+            Some(warning) => format!("{}kernels are not kept: {warning}\n", self.program),
+            None => self.program.to_string(),
+        }
     }
 
     fn stats(&self) -> ProgramStats {

@@ -101,6 +101,12 @@ pub enum Error {
         /// Name of the domain.
         domain: String,
     },
+    /// A value that its device no longer gives.
+    #[error("the value cannot be read: {message}")]
+    Read {
+        /// What the device says.
+        message: String,
+    },
     /// Any other refusal.
     #[error("{op} at {location}: {message}")]
     Other {

@@ -35,8 +35,8 @@ impl Storage for HostArray {
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }
-    fn to_host(&self) -> HostArray {
-        self.clone()
+    fn to_host(&self) -> Result<HostArray> {
+        Ok(self.clone())
     }
 }
 
@@ -295,7 +295,7 @@ pub fn evaluate_graph(graph: &Graph, bindings: &Bindings) -> Result<Vec<HostArra
     let mut inputs = Vec::new();
     for (k, i) in graph.inputs.iter().enumerate() {
         inputs.push(match &i.source {
-            Source::Captured(v) => v.to_host(),
+            Source::Captured(v) => v.to_host()?,
             Source::Scalar(v) => HostArray::new(i.dtype, &[], vec![*v]),
             Source::Slot(s) => bindings.slots.get(s).cloned().ok_or_else(|| Error::Input {
                 slot: *s,

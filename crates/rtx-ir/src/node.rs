@@ -14,7 +14,10 @@ pub trait Storage: Any + Send + Sync {
     /// Extents of the array.
     fn dims(&self) -> &[usize];
     /// A copy in host memory, in double precision.
-    fn to_host(&self) -> crate::eval::HostArray;
+    ///
+    /// # Errors
+    /// [`Error::Read`]: the device was lost, or an earlier kernel failed on it.
+    fn to_host(&self) -> Result<crate::eval::HostArray>;
     /// For the backend to get its own type back.
     fn as_any(&self) -> &dyn Any;
 }

@@ -119,7 +119,7 @@ impl Tensor {
     pub fn to_host(&self) -> Result<HostArray> {
         crate::eval(&[self])?;
         match self.node.value() {
-            Some(v) => Ok(v.to_host()),
+            Some(v) => Ok(v.to_host().map_err(rtx_runtime::Error::from)?),
             None => Err(Error::Runtime(rtx_runtime::Error::Device {
                 device: self.device.name().into(),
                 message: "the value was not produced".into(),

@@ -172,27 +172,11 @@ pub(crate) unsafe fn times_matrix<T: Real>(
         if n <= NARROW && k * n <= NARROW_ELEMENTS {
             // Columns of the matrix side by side, then one dot product per row and column.
             space.clear();
-            for j in 0..n {
-                for i in 0..k {
-                    space.push(
-                        *matrix
-                            .at
-                            .offset(i as isize * matrix.row + j as isize * matrix.column),
-                    );
-                }
-            }
+            space.extend((0..k * n).map(|e| *matrix.offset(e % k, e / k).at));
             narrow::run(Narrow::Dots, rows, k, n, out, x, space.as_ptr());
         } else if k <= NARROW && k * n <= NARROW_ELEMENTS {
             space.clear();
-            for i in 0..k {
-                for j in 0..n {
-                    space.push(
-                        *matrix
-                            .at
-                            .offset(i as isize * matrix.row + j as isize * matrix.column),
-                    );
-                }
-            }
+            space.extend((0..k * n).map(|e| *matrix.offset(e / n, e % n).at));
             narrow::run(Narrow::Axpy, rows, k, n, out, x, space.as_ptr());
         } else {
             T::gemm(

@@ -42,8 +42,6 @@ __device__ __noinline__ void rtx_dot_few_columns(T* __restrict__ out, const T* _
 
 #define RTX_DEPTH 32
 #define RTX_COLUMNS 128
-// Elements of shared memory that rtx_dot_tiled needs: panels of both operands, or the sums of all warps.
-#define RTX_DOT_SHARED (64 * RTX_DEPTH + RTX_DEPTH * RTX_COLUMNS)
 
 // The same for K and N of whole quads. A warp has 8 rows of 128 columns; RG warps share out the rows of a tile, and
 // where there are few rows the 8 / RG others take parts of the sum.
@@ -179,7 +177,6 @@ __device__ __noinline__ void rtx_sum_dot_plain(T* __restrict__ acc, const T* con
 }
 
 #define RTX_SUM_DEPTH 16
-#define RTX_SUM_SHARED (2 * RTX_SUM_DEPTH * 128)
 
 // The same for M and N of whole quads: tiles of 128 x 128, each thread 8 x 8 of it.
 template <class T>

@@ -18,7 +18,8 @@ pub(crate) const HELPERS: &str = include_str!("rows.cu");
 pub(crate) const THREADS: u32 = 256;
 /// Widest side of a product that is worked on by plain loops.
 const NARROW: usize = 8;
-/// Elements of shared memory of a tiled product and of a tiled sum of products, as in `rows.cu`.
+/// Elements of shared memory of a tiled product: panels of 64 x 32 and 32 x 128, as in `rows.cu`; its sums of parts and a
+/// tiled sum of products need less.
 const SHARED_ELEMENTS: usize = 64 * 32 + 32 * 128;
 
 /// The source of one row kernel.

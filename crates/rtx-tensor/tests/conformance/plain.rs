@@ -110,3 +110,17 @@ fn random_streams() {
     let mean = n.iter().sum::<f64>() / 1000.0;
     assert!(mean.abs() < 0.15, "{mean}");
 }
+
+/// A number of rows is a value like others, also where it is all that a program returns.
+#[test]
+fn numbers_of_rows_can_be_read() {
+    for device in devices() {
+        for n in [3, 7] {
+            let x = Tensor::from_f64(&vec![1.5; 2 * n], [n, 2], DType::F32, &device);
+            let x = x.rows("conformance: counted").unwrap();
+            let count = Tensor::from_node(x.node().count(&[0]), &device);
+            rtx_tensor::eval(&[&count, &x.sum(&[0])]).unwrap();
+            assert_eq!(count.item().unwrap(), n as f64);
+        }
+    }
+}
