@@ -13,12 +13,14 @@ mod binding;
 mod cluster;
 mod lower;
 mod merge;
+mod precision;
 mod print;
 mod program;
 mod scratch;
 mod simplify;
 
 pub use binding::{Binding, RowCounts};
+pub use precision::{CompileOptions, Precision, UnknownPrecision};
 pub use program::{
     Accumulator, Block, BufferId, BufferInfo, DotGroup, Elementwise, Kernel, Operand, Place,
     Primitive, Program, Rearrange, RowKernel, Source, Step, SumGroup, Tile, TileId, WholeKernel,
@@ -30,7 +32,7 @@ use rtx_ir::{Graph, Result};
 ///
 /// # Errors
 /// A pass that broke a rule of the representation (checked in debug builds).
-pub fn compile(graph: &Graph) -> Result<Program> {
+pub fn compile(graph: &Graph, options: &CompileOptions) -> Result<Program> {
     dump("graph", || graph.to_string());
     let simple = simplify::simplify(graph);
     if cfg!(debug_assertions) {
@@ -38,7 +40,8 @@ pub fn compile(graph: &Graph) -> Result<Program> {
     }
     let merged = merge::merge_sums(simple);
     let clusters = cluster::cluster(&merged);
-    let program = lower::lower(&merged, &clusters);
+    let mut program = lower::lower(&merged, &clusters);
+    program.precision = options.precision;
     dump("program", || program.to_string());
     Ok(program)
 }

@@ -1,6 +1,6 @@
 //! The readable listing of a program.
 
-use crate::{Kernel, Place, Program, Step};
+use crate::{Kernel, Place, Precision, Program, Step};
 use std::fmt;
 
 /// Names of the steps with what matters of them.
@@ -51,6 +51,9 @@ impl fmt::Display for Program {
             self.inputs,
             self.buffers.len()
         )?;
+        if self.precision != Precision::F32 {
+            writeln!(f, "products of f32 in {}", self.precision)?;
+        }
         for (n, k) in self.kernels.iter().enumerate() {
             match k {
                 Kernel::Whole(w) => {

@@ -1,5 +1,6 @@
 //! The compiled program that every backend executes or translates.
 
+use crate::Precision;
 use rtx_ir::{BinaryOp, DType, Dim, Op, RandomKind, ReduceKind, Shape, UnaryOp, Value};
 
 /// Number of a buffer of a [`Program`]. The program's inputs come first.
@@ -31,6 +32,8 @@ pub struct Program {
     pub kernels: Vec<Kernel>,
     /// Buffers that the caller gets.
     pub outputs: Vec<BufferId>,
+    /// Least exact arithmetic allowed for products of `f32` arrays and tiles.
+    pub precision: Precision,
 }
 
 /// One kernel.

@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use rtx_compiler::{Binding, Kernel, Program, RowCounts, WholeKernel};
 use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Value};
-use rtx_runtime::{Backend, Error, Executable, ProgramStats, Result};
+use rtx_runtime::{Backend, CompileOptions, Error, Executable, ProgramStats, Result};
 use std::sync::{Arc, Mutex};
 
 /// The CPU backend with its threads.
@@ -57,9 +57,10 @@ impl Backend for CpuBackend {
         Ok(Arc::new(CpuArray::from_host(array)))
     }
 
-    fn compile(&self, graph: &Graph) -> Result<Arc<dyn Executable>> {
+    // Every tier is computed in f32: there is nothing faster here.
+    fn compile(&self, graph: &Graph, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(CpuProgram::new(
-            rtx_compiler::compile(graph)?,
+            rtx_compiler::compile(graph, options)?,
             self.pool.clone(),
         )?))
     }

@@ -7,7 +7,7 @@ use crate::program::{CudaProgram, OPTIONS};
 use crate::source;
 use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Value};
-use rtx_runtime::{Backend, Executable};
+use rtx_runtime::{Backend, CompileOptions, Executable};
 use std::sync::Arc;
 
 /// One GPU.
@@ -52,8 +52,12 @@ impl Backend for CudaBackend {
         Ok(Arc::new(CudaArray::from_host(&self.context, array)?))
     }
 
-    fn compile(&self, graph: &Graph) -> rtx_runtime::Result<Arc<dyn Executable>> {
-        let program = rtx_compiler::compile(graph)?;
+    fn compile(
+        &self,
+        graph: &Graph,
+        options: &CompileOptions,
+    ) -> rtx_runtime::Result<Arc<dyn Executable>> {
+        let program = rtx_compiler::compile(graph, options)?;
         Ok(Arc::new(CudaProgram::new(
             program,
             &self.context,
@@ -67,8 +71,8 @@ impl Backend for CudaBackend {
 ///
 /// # Errors
 /// An operation without code, or NVRTC's refusal.
-pub fn compile_only(graph: &Graph, arch: &str) -> Result<()> {
-    let program = rtx_compiler::compile(graph)?;
+pub fn compile_only(graph: &Graph, options: &CompileOptions, arch: &str) -> Result<()> {
+    let program = rtx_compiler::compile(graph, options)?;
     let translation = source::translate(&program)?;
     Cache::user().compile(&translation.code, "program", arch, OPTIONS)?;
     Ok(())

@@ -4,7 +4,7 @@ use rtx_nn::{
     Adam, Lbfgs, Losses, Mlp, Module, NnError, Outcome, Progress, Schedule, Sgd, StepContext,
     Trainer, load_parameters, loss, save_parameters,
 };
-use rtx_tensor::{DType, Device, Tensor, Tree};
+use rtx_tensor::{DType, Device, Precision, Tensor, Tree};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -380,5 +380,23 @@ fn the_rate_is_scaled_without_a_compilation() -> Result<(), NnError> {
     t.run(1)?;
     assert_eq!(t.model().to_vec::<f64>()?, [-1.75]);
     assert_eq!(t.compilations(), 2);
+    Ok(())
+}
+
+#[test]
+fn the_precision_reaches_the_step_and_outlives_a_schedule() -> Result<(), NnError> {
+    let p = Tensor::from_vec(vec![0.5f32, 0.25, -0.5, 1.0], [2, 2], &dev());
+    let f = |p: &Tensor, (): &(), _: &StepContext| Ok(p.matmul(p).square().mean_all().into());
+    let rate = Schedule::Constant(0.1);
+    let tier = Precision::Tf32;
+    let mut t = Trainer::with_precision(tier, p, Sgd::default(), rate, (), f, &dev())?.quiet(true);
+    t.set_schedule(Schedule::Constant(0.2))?;
+    assert_eq!(t.precision(), tier);
+    assert!(
+        t.listing().contains("products of f32 in tf32"),
+        "{}",
+        t.listing()
+    );
+    t.run(2)?;
     Ok(())
 }

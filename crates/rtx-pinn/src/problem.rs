@@ -10,7 +10,7 @@ use crate::{
     VectorField,
 };
 use rtx_nn::{Module, Optimizer, Schedule};
-use rtx_tensor::{Device, Tensor};
+use rtx_tensor::{Device, Precision, Tensor};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct Problem {
     pub(crate) terms: Vec<Term>,
     /// Largest wavenumber that a field must represent, by field.
     pub(crate) wavenumbers: BTreeMap<String, f64>,
+    /// Arithmetic of products in the training step.
+    pub(crate) precision: Precision,
     /// The first mistake of the description.
     pub(crate) mistake: Option<PinnError>,
 }
@@ -50,6 +52,7 @@ impl Problem {
             sets: Vec::new(),
             terms: Vec::new(),
             wavenumbers: BTreeMap::new(),
+            precision: Precision::F32,
             mistake,
         }
     }
@@ -282,6 +285,13 @@ impl Problem {
     pub fn wavenumber(mut self, field: &str, largest: f64) -> Self {
         self.change_rule(field, |_| {});
         self.wavenumbers.insert(field.into(), largest);
+        self
+    }
+
+    /// Arithmetic of products of single-precision arrays in the training step (default [`Precision::F32`]).
+    /// Predictions and the polish by L-BFGS are not affected.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
         self
     }
 

@@ -64,7 +64,8 @@ impl PinnTrainer {
         let (layouts, terms) = (Arc::new(layouts), Arc::new(problem.terms));
         let (loss_rules, loss_layouts, loss_terms) =
             (rules.clone(), layouts.clone(), terms.clone());
-        let trainer = Trainer::new(
+        let trainer = Trainer::with_precision(
+            problem.precision,
             model,
             optimizer,
             schedule,

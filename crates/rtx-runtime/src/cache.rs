@@ -1,11 +1,11 @@
 //! Compiled programs by structure, with a bound on their number.
 
-use crate::{Backend, Executable, Result};
+use crate::{Backend, CompileOptions, Executable, Result};
 use rtx_ir::Graph;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Programs keyed by the structure of their graph (never by values), least recently used ones leave first.
+/// Programs keyed by the structure of their graph (never by values) and their options, least recently used ones leave first.
 pub struct ProgramCache {
     capacity: usize,
     state: Mutex<State>,
@@ -27,12 +27,17 @@ impl ProgramCache {
         }
     }
 
-    /// The program of that graph, compiled on first sight.
+    /// The program of that graph under those options, compiled on first sight.
     ///
     /// # Errors
     /// As [`Backend::compile`].
-    pub fn get(&self, backend: &dyn Backend, graph: &Graph) -> Result<Arc<dyn Executable>> {
-        let key = format!("{}|{}", backend.name(), graph.structure());
+    pub fn get(
+        &self,
+        backend: &dyn Backend,
+        graph: &Graph,
+        options: &CompileOptions,
+    ) -> Result<Arc<dyn Executable>> {
+        let key = format!("{}|{options:?}|{}", backend.name(), graph.structure());
         {
             let mut s = self.state.lock().unwrap_or_else(|e| e.into_inner());
             s.clock += 1;
@@ -42,7 +47,7 @@ impl ProgramCache {
                 return Ok(program.clone());
             }
         }
-        let program = backend.compile(graph)?;
+        let program = backend.compile(graph, options)?;
         let mut s = self.state.lock().unwrap_or_else(|e| e.into_inner());
         s.compilations += 1;
         if s.programs.len() >= self.capacity {

@@ -5,6 +5,7 @@
 mod cache;
 
 pub use cache::ProgramCache;
+pub use rtx_compiler::{CompileOptions, Precision, UnknownPrecision};
 
 use rtx_compiler::{Kernel, Program, RowCounts};
 use rtx_ir::eval::HostArray;
@@ -110,9 +111,9 @@ pub trait Backend: Send + Sync {
     /// The device's refusal (out of memory).
     fn upload(&self, array: &HostArray) -> Result<Value>;
 
-    /// Compiles a graph.
+    /// Compiles a graph. The options' precision is a permission: a backend may be more exact, never less.
     ///
     /// # Errors
     /// A mistake in the graph, or an operation the backend has no code for.
-    fn compile(&self, graph: &Graph) -> Result<Arc<dyn Executable>>;
+    fn compile(&self, graph: &Graph, options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 }

@@ -3,7 +3,7 @@
 use crate::execute::captured;
 use crate::{Device, Error, Result, Tensor, Tree};
 use rtx_ir::{Graph, Node, Value};
-use rtx_runtime::{Executable, ProgramStats};
+use rtx_runtime::{CompileOptions, Executable, Precision, ProgramStats};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -98,6 +98,30 @@ pub fn compile<S: Tree, I: Tree, O: Tree>(
     inputs: &I,
     device: &Device,
 ) -> Result<Compiled<S, I, O>> {
+    compile_with(&CompileOptions::default(), f, state, inputs, device)
+}
+
+/// As [`compile`] with options: the precision of the products, say.
+///
+/// ```
+/// use rtx_tensor::{Device, Precision, Tensor, compile_with};
+/// let dev = Device::cpu();
+/// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [2, 2], &dev);
+/// let step = compile_with(&Precision::Tf32.into(), |(): &(), a: &Tensor| Ok(((), a.matmul(a))), &(), &a, &dev)?;
+/// let ((), square) = step.call((), &a)?;
+/// assert_eq!(square.to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
+/// # Ok::<(), rtx_tensor::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with<S: Tree, I: Tree, O: Tree>(
+    options: &CompileOptions,
+    f: impl FnOnce(&S, &I) -> Result<(S, O)>,
+    state: &S,
+    inputs: &I,
+    device: &Device,
+) -> Result<Compiled<S, I, O>> {
     let mut slot = 0;
     let mut placeholder = |t: &Tensor| {
         let node = Node::input(slot, t.dtype(), t.node.shape().clone());
@@ -142,7 +166,7 @@ pub fn compile<S: Tree, I: Tree, O: Tree>(
         .map(|t| t.node.clone())
         .collect();
     let graph = Graph::from_nodes(&outputs, false)?;
-    let program = device.backend().compile(&graph)?;
+    let program = device.backend().compile(&graph, options)?;
     let values = captured(&graph, device)?;
     let bound: Vec<std::result::Result<Value, usize>> = graph
         .inputs
@@ -172,9 +196,18 @@ pub fn compile<S: Tree, I: Tree, O: Tree>(
         state: Leaves::of("state", state),
         inputs: Leaves::of("inputs", inputs),
         output,
-        structure: fnv1a(graph.structure().as_bytes()),
+        structure: structure_hash(&graph, options),
         marker: PhantomData,
     })
+}
+
+/// The default precision adds nothing, so that checkpoints of older versions still know their program.
+fn structure_hash(graph: &Graph, options: &CompileOptions) -> u64 {
+    let mut text = graph.structure();
+    if options.precision != Precision::default() {
+        text.push_str(&format!("|precision {}", options.precision));
+    }
+    fnv1a(text.as_bytes())
 }
 
 /// 64-bit FNV-1a: the same number in every process and version of the standard library.
@@ -235,8 +268,8 @@ impl<S: Tree, I: Tree, O: Tree> Compiled<S, I, O> {
         Ok((new_state, output))
     }
 
-    /// A number that is equal for steps of equal structure: operations, constants, types and wiring, but
-    /// neither arrays nor row counts. It stays the same from run to run, so files can carry it.
+    /// A number that is equal for steps of equal structure: operations, constants, types, wiring and
+    /// precision, but neither arrays nor row counts. It stays the same from run to run, so files can carry it.
     pub fn structure_hash(&self) -> u64 {
         self.structure
     }

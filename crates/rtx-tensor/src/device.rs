@@ -6,7 +6,7 @@ mod gpu;
 use crate::{Error, Result};
 use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Value};
-use rtx_runtime::{Backend, Executable, ProgramCache};
+use rtx_runtime::{Backend, CompileOptions, Executable, ProgramCache};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -193,7 +193,7 @@ impl Backend for Refusing {
         self.error()
     }
 
-    fn compile(&self, _: &Graph) -> rtx_runtime::Result<Arc<dyn Executable>> {
+    fn compile(&self, _: &Graph, _: &CompileOptions) -> rtx_runtime::Result<Arc<dyn Executable>> {
         self.error()
     }
 }

@@ -3,8 +3,10 @@
 use crate::{Device, Result, Tensor};
 use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Node, Source, Value};
+use rtx_runtime::CompileOptions;
 
-/// Evaluates tensors together, sharing the work they have in common.
+/// Evaluates tensors together, sharing the work they have in common. Products of `f32` are as exact as
+/// [`Precision::F32`](crate::Precision::F32) says; [`compile_with`](crate::compile_with) can be told otherwise.
 ///
 /// # Errors
 /// A mistake on the way to one of them, or the device's refusal.
@@ -23,7 +25,8 @@ pub fn eval(tensors: &[&Tensor]) -> Result<()> {
     let nodes: Vec<Node> = pending.iter().map(|t| t.node().clone()).collect();
     let graph = Graph::from_nodes(&nodes, true)?;
     let device = first.device();
-    let program = device.cache().get(device.backend(), &graph)?;
+    let options = CompileOptions::default();
+    let program = device.cache().get(device.backend(), &graph, &options)?;
     let inputs = captured(&graph, device)?;
     let inputs: Vec<Value> = inputs.into_iter().flatten().collect();
     if inputs.len() != graph.inputs.len() {

@@ -26,14 +26,14 @@ mod tensor;
 mod transforms;
 mod tree;
 
-pub use compiled::{Compiled, compile};
+pub use compiled::{Compiled, compile, compile_with};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use execute::{compilations, eval};
 pub use rtx_ir::eval::HostArray;
 pub use rtx_ir::jet::MultiIndex;
 pub use rtx_ir::{DType, Dim, DotDims, Element, RandomKind, RowDomain, Shape};
-pub use rtx_runtime::ProgramStats;
+pub use rtx_runtime::{CompileOptions, Precision, ProgramStats, UnknownPrecision};
 pub use tensor::Tensor;
 pub use transforms::{grad, jet, jvp, linearize, value_and_grad, value_and_grad_tree, vjp};
 pub use tree::{Buffer, Tree, Visit};

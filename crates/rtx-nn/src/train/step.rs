@@ -2,7 +2,8 @@
 
 use crate::train::{Losses, StepContext, TrainState};
 use crate::{NnError, Optimizer, Result, Schedule};
-use rtx_tensor::{Compiled, DType, Device, Tensor, Tree, compile, value_and_grad_tree};
+use rtx_tensor::{Compiled, DType, Device, Precision, Tensor, Tree};
+use rtx_tensor::{compile_with, value_and_grad_tree};
 
 /// Outputs of a step: loss, rate, named terms.
 pub(crate) type StepOutput = (Tensor, Tensor, Vec<(String, Tensor)>);
@@ -20,10 +21,12 @@ pub(crate) fn compile_step<M: Tree, I: Tree>(
     loss: &LossFn<M, I>,
     optimizer: &dyn Optimizer,
     schedule: &Schedule,
+    precision: Precision,
     device: &Device,
 ) -> Result<Step<M, I>> {
     let mut failure = None;
-    let compiled = compile(
+    let compiled = compile_with(
+        &precision.into(),
         |state: &TrainState<M>, inputs: &I| {
             let answer = record(state, inputs, loss, optimizer, schedule);
             answer.map_err(|e| match e {

@@ -7,7 +7,7 @@ use crate::train::state::{base_key, integer};
 use crate::train::step::{LossFn, Step, StepOutput, compile_step};
 use crate::train::{Losses, Progress, Resumed, StepContext, TrainState};
 use crate::{Lbfgs, LbfgsReport, NnError, Optimizer, Result, Schedule};
-use rtx_tensor::{Device, ProgramStats, Tensor, Tree};
+use rtx_tensor::{Device, Precision, ProgramStats, Tensor, Tree};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +52,7 @@ pub struct Trainer<M, I> {
     loss: Box<LossFn<M, I>>,
     optimizer: Box<dyn Optimizer>,
     schedule: Schedule,
+    precision: Precision,
     device: Device,
     /// Finished steps; the copy on the device is `state.step`.
     done: u64,
@@ -80,8 +81,27 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
         loss: impl Fn(&M, &I, &StepContext) -> Result<Losses> + Send + Sync + 'static,
         device: &Device,
     ) -> Result<Self> {
+        let precision = Precision::F32;
+        Self::with_precision(precision, model, optimizer, schedule, inputs, loss, device)
+    }
+
+    /// As [`new`](Self::new), with products of single-precision arrays as exact as `precision` says.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_precision(
+        precision: Precision,
+        model: M,
+        optimizer: impl Optimizer + 'static,
+        schedule: Schedule,
+        inputs: I,
+        loss: impl Fn(&M, &I, &StepContext) -> Result<Losses> + Send + Sync + 'static,
+        device: &Device,
+    ) -> Result<Self> {
         let state = TrainState::new(model, &optimizer, 0, device)?;
-        let step = compile_step(&state, &inputs, &loss, &optimizer, &schedule, device)?;
+        let step = compile_step(
+            &state, &inputs, &loss, &optimizer, &schedule, precision, device,
+        )?;
         Ok(Trainer {
             step,
             state,
@@ -89,6 +109,7 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
             loss: Box::new(loss),
             optimizer: Box::new(optimizer),
             schedule,
+            precision,
             device: device.clone(),
             done: 0,
             seconds: 0.0,
@@ -291,6 +312,7 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
             &*self.loss,
             &*self.optimizer,
             &schedule,
+            self.precision,
             &self.device,
         )?;
         self.schedule = schedule;
@@ -344,6 +366,11 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
     /// Finished steps.
     pub fn steps_done(&self) -> u64 {
         self.done
+    }
+
+    /// Arithmetic of the products of single-precision arrays in a step.
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// The schedule.

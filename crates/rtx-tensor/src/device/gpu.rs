@@ -4,7 +4,7 @@ use super::Device;
 use crate::{Error, Result};
 use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Value};
-use rtx_runtime::{Backend, Executable};
+use rtx_runtime::{Backend, CompileOptions, Executable};
 use std::sync::{Arc, Mutex};
 
 /// One device per GPU and process.
@@ -68,8 +68,12 @@ impl Backend for Checking {
         self.cpu.upload(array)
     }
 
-    fn compile(&self, graph: &Graph) -> rtx_runtime::Result<Arc<dyn Executable>> {
-        rtx_cuda::compile_only(graph, &self.arch)?;
-        self.cpu.compile(graph)
+    fn compile(
+        &self,
+        graph: &Graph,
+        options: &CompileOptions,
+    ) -> rtx_runtime::Result<Arc<dyn Executable>> {
+        rtx_cuda::compile_only(graph, options, &self.arch)?;
+        self.cpu.compile(graph, options)
     }
 }
