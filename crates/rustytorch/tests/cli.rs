@@ -336,6 +336,12 @@ fn a_benchmark_is_a_list_of_measurements() {
     let of = |name: &str| cell[name].as_f64().unwrap();
     assert!(0.0 < of("us_min") && of("us_min") <= of("us_per_step"));
     assert!(of("us_per_step") <= of("us_max") && of("steps") > 0.0);
+
+    let tier = [&args[..], &["--precision", "bf16x3"]].concat();
+    assert!(ok(at, &tier).contains("bf16x3"));
+    let text = fs::read_to_string(at.join("bench.json")).unwrap();
+    let cells: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(cells[0]["precision"], "bf16x3");
 }
 
 /// A phantom that takes a moment.

@@ -1,14 +1,14 @@
-//! `cargo bench -p pinn_mre_helmholtz -- [--workloads F,A,B] [--sizes 200,1000] [--precision f32]
+//! `cargo bench -p pinn_mre_helmholtz -- [--workloads F,A,B] [--sizes 200,1000] [--precision f32|..|f64]
 //! [--seconds 2] [--json FILE]`: times the workloads on the CPU.
 
-use pinn_mre_helmholtz::{Workload, measure, table};
-use rtx_tensor::{DType, Device};
+use pinn_mre_helmholtz::{Arithmetic, Workload, measure, table};
+use rtx_tensor::{Device, Precision};
 use std::error::Error;
 
 struct Options {
     workloads: Vec<Workload>,
     sizes: Vec<usize>,
-    dtype: DType,
+    arithmetic: Arithmetic,
     seconds: f64,
     json: Option<String>,
 }
@@ -17,7 +17,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
     let mut o = Options {
         workloads: vec![Workload::F, Workload::A, Workload::B],
         sizes: vec![200, 1000, 10_000],
-        dtype: DType::F32,
+        arithmetic: Arithmetic::Single(Precision::F32),
         seconds: 2.0,
         json: None,
     };
@@ -38,15 +38,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
                     .map(|s| s.trim().parse())
                     .collect::<Result<_, _>>()?
             }
-            "--precision" => {
-                o.dtype = match value.as_str() {
-                    "f32" => DType::F32,
-                    "f64" => DType::F64,
-                    other => {
-                        return Err(format!("no precision '{other}'; there are f32 and f64").into());
-                    }
-                }
-            }
+            "--precision" => o.arithmetic = value.parse()?,
             "--seconds" => o.seconds = value.parse()?,
             "--json" => o.json = Some(value),
             other => return Err(format!("no option '{other}'").into()),
@@ -63,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             rows.push(measure(
                 workload,
                 points,
-                o.dtype,
+                o.arithmetic,
                 &Device::cpu(),
                 o.seconds,
             )?);

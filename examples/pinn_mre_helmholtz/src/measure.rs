@@ -1,14 +1,61 @@
 //! Timing.
 
 use crate::flops::flops_per_step;
-use crate::workload::{Job, Workload, build};
-use rtx_tensor::{DType, Device, Result};
+use crate::workload::{Job, Workload, build_with};
+use rtx_tensor::{DType, Device, Precision, Result};
 use serde::Serialize;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
 use std::time::Instant;
 
 /// Samples of a measurement; the median is reported.
 const SAMPLES: usize = 7;
+
+/// Arithmetic of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Arrays of float32, with products of that precision.
+    Single(Precision),
+    /// Arrays of float64.
+    Double,
+}
+
+impl Arithmetic {
+    fn dtype(self) -> DType {
+        match self {
+            Arithmetic::Single(_) => DType::F32,
+            Arithmetic::Double => DType::F64,
+        }
+    }
+
+    fn products(self) -> Precision {
+        match self {
+            Arithmetic::Single(precision) => precision,
+            Arithmetic::Double => Precision::F32,
+        }
+    }
+}
+
+impl fmt::Display for Arithmetic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Arithmetic::Single(precision) => precision.fmt(f),
+            Arithmetic::Double => f.pad("f64"),
+        }
+    }
+}
+
+impl FromStr for Arithmetic {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        if name == "f64" {
+            return Ok(Arithmetic::Double);
+        }
+        let tier = name.parse().map_err(|e| format!("{e}, f64"))?;
+        Ok(Arithmetic::Single(tier))
+    }
+}
 
 /// Time of one workload at one number of points.
 #[derive(Clone, Debug, Serialize)]
@@ -19,7 +66,7 @@ pub struct Measurement {
     pub points: usize,
     /// Device.
     pub device: String,
-    /// Element type.
+    /// Arithmetic: `f64`, or a tier of the products of float32 arrays.
     pub precision: String,
     /// Microseconds per step, median of the samples.
     pub us_per_step: f64,
@@ -43,7 +90,7 @@ pub struct Measurement {
 pub fn measure(
     workload: Workload,
     points: usize,
-    dtype: DType,
+    arithmetic: Arithmetic,
     device: &Device,
     seconds: f64,
 ) -> Result<Measurement> {
@@ -52,7 +99,13 @@ pub fn measure(
         step,
         mut state,
         inputs,
-    } = build(workload, points, dtype, device)?;
+    } = build_with(
+        workload,
+        points,
+        arithmetic.dtype(),
+        arithmetic.products(),
+        device,
+    )?;
     let compile_ms = start.elapsed().as_secs_f64() * 1e3;
     let mut sample = |steps: usize| -> Result<f64> {
         let start = Instant::now();
@@ -78,7 +131,7 @@ pub fn measure(
         workload: workload.to_string(),
         points,
         device: device.name().to_string(),
-        precision: dtype.to_string(),
+        precision: arithmetic.to_string(),
         us_per_step: median,
         us_min: times[0],
         us_max: times[SAMPLES - 1],

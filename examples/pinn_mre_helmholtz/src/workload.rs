@@ -4,7 +4,8 @@ use crate::net::Net;
 use crate::numbers::{array, field, points as unit_points};
 use rtx_nn::{Adam, Module, Optimizer};
 use rtx_tensor::{
-    Compiled, DType, Device, Result, Tensor, Tree, compile, eval, value_and_grad_tree,
+    Compiled, DType, Device, Precision, Result, Tensor, Tree, compile_with, eval,
+    value_and_grad_tree,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -117,11 +118,26 @@ fn inputs(points: usize, dtype: DType, device: &Device, networks: Vec<Net>) -> R
     })
 }
 
-/// Builds and compiles a workload. The program serves any number of points.
+/// Builds and compiles a workload, with products as exact as its element type. The program serves any number of
+/// points.
 ///
 /// # Errors
 /// The device's refusal.
 pub fn build(workload: Workload, points: usize, dtype: DType, device: &Device) -> Result<Job> {
+    build_with(workload, points, dtype, Precision::F32, device)
+}
+
+/// As [`build`], with products of single-precision arrays as exact as `precision` says.
+///
+/// # Errors
+/// The device's refusal.
+pub fn build_with(
+    workload: Workload,
+    points: usize,
+    dtype: DType,
+    precision: Precision,
+    device: &Device,
+) -> Result<Job> {
     let nets = networks(workload, dtype, device);
     let step = Tensor::scalar(0.0, DType::I64, device);
     let (state, inputs): (State, Inputs) = if workload == Workload::F {
@@ -133,7 +149,8 @@ pub fn build(workload: Workload, points: usize, dtype: DType, device: &Device) -
         let inputs = inputs(points, dtype, device, Vec::new())?;
         ((nets, slots, step), inputs)
     };
-    let step = compile(
+    let step = compile_with(
+        &precision.into(),
         |(nets, slots, step): &State, inputs: &Inputs| {
             if workload == Workload::F {
                 let y = loss(workload, &inputs.networks, inputs);

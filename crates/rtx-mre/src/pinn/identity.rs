@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rtx_tensor::Precision;
 use rtx_tensor::io::{SystemError, write_atomic};
 use serde_json::{Map, Value, json};
 use std::io::Write;
@@ -39,6 +40,12 @@ impl Identity {
         if let (Value::Object(entries), Value::Object(settings)) = (&mut entries, settings) {
             let counted = settings.into_iter().filter(|(name, _)| name != "steps");
             entries.extend(counted.map(|(name, value)| (format!("{RECIPE}{name}"), value)));
+        }
+        // Absent by default, so that records of older versions still fit.
+        if let Value::Object(entries) = &mut entries
+            && options.precision != Precision::F32
+        {
+            entries.insert("precision".into(), json!(options.precision.name()));
         }
         match entries {
             Value::Object(entries) => Self(entries),

@@ -117,6 +117,7 @@ pub fn invert(wave: &WaveField, options: &PinnOptions) -> Result<PinnResult> {
         "recipe": recipe,
         "equation": options.equation,
         "rheology": options.rheology,
+        "precision": options.precision.name(),
         "holdout": options.holdout,
         "holdout_block": options.holdout_block,
         "length_scale_m": scales.length,
@@ -277,6 +278,7 @@ fn problem(
     let (u, m) = networks::build(scales, nf * nc, options, recipe);
     let half = vec![scales.length; scales.dims];
     let mut problem = problem
+        .precision(options.precision)
         .input_scaling(&scales.centre, &half)
         .field("u", u)
         .field("m", m);

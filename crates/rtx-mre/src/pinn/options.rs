@@ -4,7 +4,7 @@ use crate::inversion::Modulus;
 use crate::wave::WaveField;
 use ndarray::Array5;
 use num_complex::Complex64;
-use rtx_tensor::Device;
+use rtx_tensor::{Device, Precision};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -149,6 +149,8 @@ pub struct PinnOptions {
     pub csv: Option<PathBuf>,
     /// Device that trains.
     pub device: Device,
+    /// Arithmetic of products in the training step.
+    pub precision: Precision,
     /// Settings other than the standard ones of the rheology.
     pub recipe: Option<Recipe>,
 }
@@ -168,6 +170,7 @@ impl Default for PinnOptions {
             progress: false,
             csv: None,
             device: Device::best(),
+            precision: Precision::F32,
             recipe: None,
         }
     }

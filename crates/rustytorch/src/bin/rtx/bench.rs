@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use pinn_mre_helmholtz::{Workload, measure, table};
-use rustytorch::tensor::DType;
+use pinn_mre_helmholtz::{Arithmetic, Workload, measure, table};
 
 use crate::devices;
 use crate::failure::Failure;
@@ -37,6 +36,14 @@ pub struct PinnBenchArgs {
     /// Numbers of points.
     #[arg(long, value_delimiter = ',', default_value = "200,1000,10000", value_name = "N,...", allow_hyphen_values = true, value_parser = clap::value_parser!(u64).range(1..10_000_000))]
     sizes: Vec<u64>,
+    /// Arithmetic: f64, or how exact products of float32 arrays have to be. A device without a faster way computes in
+    /// float32.
+    #[arg(
+        long,
+        default_value = "f32",
+        value_name = "f32|bf16x3|tf32|bf16|f16|f64"
+    )]
+    precision: Arithmetic,
     /// File for the results: a list of objects.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -69,7 +76,7 @@ pub fn run(command: BenchCommand) -> Result<(), Failure> {
         for &points in &args.sizes {
             note(&format!("workload {workload}, {points} points"));
             let points = usize::try_from(points).unwrap_or(usize::MAX);
-            cells.push(measure(workload, points, DType::F32, &device, SECONDS)?);
+            cells.push(measure(workload, points, args.precision, &device, SECONDS)?);
         }
     }
     if let Some(file) = &args.json {

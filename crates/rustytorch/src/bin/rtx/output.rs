@@ -43,6 +43,14 @@ pub fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_str(&path.display())
 }
 
+/// A setting by the name that its flag takes.
+pub fn as_name<S: Serializer>(
+    setting: &impl std::fmt::Display,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(setting)
+}
+
 /// A folder that exists and accepts files.
 ///
 /// Folders made by [`prepare`](Self::prepare) vanish again when it is dropped while they are empty,

@@ -9,6 +9,7 @@ use rustytorch::mre::metrics::{Quantity, Truth, compare};
 use rustytorch::mre::pinn::{CHECKPOINT, Equation, PinnRheology, RECORD, Recipe};
 use rustytorch::mre::simulate::Preset;
 use rustytorch::mre::{LoadOptions, MreError, WaveField};
+use rustytorch::tensor::Precision;
 use serde_json::json;
 
 use super::invert::{LOSS_FILE, MOST_STEPS, Training, interrupted, train};
@@ -52,6 +53,9 @@ pub struct DemoArgs {
     /// Device to train on [default: that of RTX_DEVICE, or cpu].
     #[arg(long)]
     device: Option<String>,
+    /// How exact products of float32 arrays have to be. A device without a faster way computes in float32.
+    #[arg(long, default_value = "f32", value_name = "f32|bf16x3|tf32|bf16|f16")]
+    precision: Precision,
     /// Print the table as JSON.
     #[arg(long)]
     json: bool,
@@ -86,6 +90,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         holdout_block: 1,
         resume: false,
         device: &device,
+        precision: args.precision,
     };
     let inversion = train(&wave, &training, &folder)?;
     if inversion.stopped {

@@ -7,10 +7,11 @@ use rustytorch::mre::axes::parse_frequencies;
 use rustytorch::mre::pinn::{Equation, PinnRheology};
 use rustytorch::mre::wave::MaskSource;
 use rustytorch::mre::{LoadOptions, MreError};
+use rustytorch::tensor::Precision;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::as_text;
+use crate::output::{as_name, as_text};
 
 /// How to invert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -164,6 +165,16 @@ pub struct InvertArgs {
     /// Device to train on; `rtx devices` lists them [default: that of RTX_DEVICE, or cpu].
     #[arg(long, help_heading = "Network")]
     pub device: Option<String>,
+    /// How exact products of float32 arrays have to be: f32, bf16x3 (1e-5), tf32 (1e-3), bf16 (1e-2) or f16 (1e-3, with
+    /// loss scaling). A device without a faster way computes in float32.
+    #[arg(
+        long,
+        help_heading = "Network",
+        default_value = "f32",
+        value_name = "NAME"
+    )]
+    #[serde(serialize_with = "as_name")]
+    pub precision: Precision,
     /// Share of the pixels that the training never sees, for the error of the fitted field.
     #[arg(
         long,

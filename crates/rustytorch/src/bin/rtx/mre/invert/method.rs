@@ -5,7 +5,7 @@ use num_complex::Complex64;
 use rustytorch::mre::inversion::{AhiOptions, RatioOptions, ahi, windowed_ratio};
 use rustytorch::mre::pinn::{self, CHECKPOINT, Equation, PinnOptions, PinnRheology, Recipe};
 use rustytorch::mre::{Modulus, WaveField};
-use rustytorch::tensor::Device;
+use rustytorch::tensor::{Device, Precision};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -59,6 +59,8 @@ pub struct Training<'a> {
     pub resume: bool,
     /// Where to train.
     pub device: &'a Device,
+    /// Arithmetic of products.
+    pub precision: Precision,
 }
 
 /// Runs the method that the flags name.
@@ -81,6 +83,7 @@ pub fn invert(
                 holdout_block: usize::try_from(args.holdout_block).unwrap_or(usize::MAX),
                 resume: args.resume,
                 device,
+                precision: args.precision,
             };
             return train(wave, &training, folder);
         }
@@ -140,6 +143,7 @@ pub fn train(
         progress: true,
         csv: Some(folder.file(LOSS_FILE)),
         device: training.device.clone(),
+        precision: training.precision,
         recipe: training.recipe,
     };
     let result = pinn::invert(wave, &options)?;
