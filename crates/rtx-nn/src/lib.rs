@@ -48,4 +48,6 @@ pub use optim::{Adam, Optimizer, Sgd};
 pub use parameters::{cast, load_parameters, parameter_count, save_parameters};
 pub use rtx_derive::Module;
 pub use schedule::{Schedule, ScheduleState};
-pub use train::{Losses, Outcome, Progress, Resumed, RunReport, StepContext, TrainState, Trainer};
+pub use train::{
+    LossScale, Losses, Outcome, Progress, Resumed, RunReport, StepContext, TrainState, Trainer,
+};

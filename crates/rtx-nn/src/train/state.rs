@@ -1,6 +1,7 @@
 //! What a training carries from step to step.
 
 use crate::init::seed_stream;
+use crate::train::LossScale;
 use crate::{self as rtx_nn, Optimizer, Result, ScheduleState};
 use rtx_tensor::{DType, Device, Tensor, Tree};
 
@@ -16,6 +17,9 @@ pub struct TrainState<M> {
     /// Memory of the learning-rate schedule.
     #[module(buffer)]
     pub schedule: ScheduleState,
+    /// Scale of the loss, for a training in half precision.
+    #[module(buffer)]
+    pub loss_scale: Option<LossScale>,
     /// Finished steps, an integer scalar.
     #[module(buffer)]
     pub step: Tensor,
@@ -38,6 +42,7 @@ impl<M: Tree> TrainState<M> {
         let dtype = params.first().map_or(DType::F32, Tensor::dtype);
         let state = TrainState {
             schedule: ScheduleState::new(dtype, device),
+            loss_scale: None,
             step: integer(0, device),
             finite: integer(0, device),
             key: base_key(seed, device),

@@ -1,7 +1,7 @@
 //! The compiled training step.
 
-use crate::train::{Losses, StepContext, TrainState};
-use crate::{NnError, Optimizer, Result, Schedule};
+use crate::train::{LossScale, Losses, StepContext, TrainState};
+use crate::{NnError, Optimizer, Result, Schedule, ScheduleState};
 use rtx_tensor::{Compiled, DType, Device, Precision, Tensor, Tree};
 use rtx_tensor::{compile_with, value_and_grad_tree};
 
@@ -64,11 +64,13 @@ fn record<M: Tree, I: Tree>(
     schedule: &Schedule,
 ) -> Result<(TrainState<M>, StepOutput)> {
     let context = StepContext::new(&state.key, &state.step);
-    let (losses, grads) = losses_and_grads(&state.model, inputs, loss, &context)?;
+    let scale = state.loss_scale.as_ref();
+    let (losses, grads) = losses_and_grads(&state.model, inputs, loss, &context, scale)?;
     let params: Vec<Tensor> = state.model.parameters().into_iter().map(|p| p.1).collect();
     let rate = schedule.rate(&state.step, &state.schedule);
     let next = &state.step + 1.0;
-    let (new, slots) = optimizer.update(&params, &grads, &state.optimizer, &rate, &next);
+    let updates = scale.map_or_else(|| next.clone(), |s| &next - &s.skipped);
+    let (new, slots) = optimizer.update(&params, &grads, &state.optimizer, &rate, &updates);
     if new.len() != params.len() || slots.len() != state.optimizer.len() {
         return Err(NnError::Optimizer(format!(
             "{} returned {} parameters and {} slots for {} and {}",
@@ -79,11 +81,37 @@ fn record<M: Tree, I: Tree>(
             state.optimizer.len()
         )));
     }
-    let fine = finite(&losses.total, &grads).logical_and(&state.finite.eq(&state.step));
+    let whole = state.finite.eq(&state.step);
+    let schedule = schedule.observe(&losses.total, &state.schedule);
+    let (after, fine, loss_scale) = match scale {
+        None => {
+            let fine = finite(&losses.total, &grads).logical_and(&whole);
+            ((new, slots, schedule), fine, None)
+        }
+        Some(scale) => {
+            let updated = finite(&losses.total, &grads);
+            // A loss that is not finite is beyond help: its factor comes after it.
+            let helped = finite(&losses.total, &[]).logical_and(&scale.may_shrink());
+            let fine = updated.logical_or(&helped).logical_and(&whole);
+            let keep = |new: Vec<Tensor>, old: &[Tensor]| -> Vec<Tensor> {
+                let pairs = new.iter().zip(old);
+                pairs.map(|(n, o)| updated.select(n, o)).collect()
+            };
+            let old = &state.schedule;
+            let schedule = ScheduleState {
+                best: updated.select(&schedule.best, &old.best),
+                bad: updated.select(&schedule.bad, &old.bad),
+                scale: updated.select(&schedule.scale, &old.scale),
+            };
+            let kept = (keep(new, &params), keep(slots, &state.optimizer), schedule);
+            (kept, fine, Some(scale.after(&updated)))
+        }
+    };
     let new_state = TrainState {
-        model: state.model.with_parameters(&new),
-        optimizer: slots,
-        schedule: schedule.observe(&losses.total, &state.schedule),
+        model: state.model.with_parameters(&after.0),
+        optimizer: after.1,
+        schedule: after.2,
+        loss_scale,
         finite: fine.select(&next, &state.finite),
         step: next,
         key: state.key.clone(),
@@ -91,12 +119,13 @@ fn record<M: Tree, I: Tree>(
     Ok((new_state, (losses.total, rate, losses.terms)))
 }
 
-/// Losses at a model, and the gradient of the total by its parameters.
+/// Losses at a model, and the gradient of the total by its parameters, by way of the scaled total if there is a scale.
 pub(crate) fn losses_and_grads<M: Tree, I>(
     model: &M,
     inputs: &I,
     loss: &LossFn<M, I>,
     context: &StepContext,
+    scale: Option<&LossScale>,
 ) -> Result<(Losses, Vec<Tensor>)> {
     let mut answer = None;
     let recorded = value_and_grad_tree(
@@ -106,7 +135,7 @@ pub(crate) fn losses_and_grads<M: Tree, I>(
                 .as_ref()
                 .map_or_else(|_| context.step.clone(), |l| l.total.clone());
             answer = Some(losses);
-            total
+            scale.map_or(total.clone(), |s| s.scaled(&total))
         },
         model,
     );
@@ -116,7 +145,7 @@ pub(crate) fn losses_and_grads<M: Tree, I>(
         None => return Err(NnError::loss("the loss function was not called")),
     };
     let (_, grads) = recorded?;
-    Ok((losses, grads))
+    Ok((losses, scale.map_or(grads.clone(), |s| s.unscaled(&grads))))
 }
 
 /// True where the loss and all gradients are finite numbers. Magnitudes are summed, not squares, which

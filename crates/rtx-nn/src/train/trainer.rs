@@ -5,9 +5,9 @@ use crate::train::log::CsvLog;
 use crate::train::progress::Bar;
 use crate::train::state::{base_key, integer};
 use crate::train::step::{LossFn, Step, StepOutput, compile_step};
-use crate::train::{Losses, Progress, Resumed, StepContext, TrainState};
+use crate::train::{LossScale, Losses, Progress, Resumed, StepContext, TrainState};
 use crate::{Lbfgs, LbfgsReport, NnError, Optimizer, Result, Schedule};
-use rtx_tensor::{Device, Precision, ProgramStats, Tensor, Tree};
+use rtx_tensor::{DType, Device, Precision, ProgramStats, Tensor, Tree};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +85,8 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
         Self::with_precision(precision, model, optimizer, schedule, inputs, loss, device)
     }
 
-    /// As [`new`](Self::new), with products of single-precision arrays as exact as `precision` says.
+    /// As [`new`](Self::new), with products of single-precision arrays as exact as `precision` says. With
+    /// [`Precision::F16`] the loss is [scaled](LossScale).
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -98,7 +99,11 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
         loss: impl Fn(&M, &I, &StepContext) -> Result<Losses> + Send + Sync + 'static,
         device: &Device,
     ) -> Result<Self> {
-        let state = TrainState::new(model, &optimizer, 0, device)?;
+        let mut state = TrainState::new(model, &optimizer, 0, device)?;
+        let single = |(_, t): (String, Tensor)| t.dtype() == DType::F32;
+        if precision == Precision::F16 && state.model.parameters().into_iter().any(single) {
+            state.loss_scale = Some(LossScale::new(device));
+        }
         let step = compile_step(
             &state, &inputs, &loss, &optimizer, &schedule, precision, device,
         )?;
@@ -349,6 +354,7 @@ impl<M: Tree + Clone, I: Tree> Trainer<M, I> {
         state.finite = integer(self.done, &self.device);
         state.key = self.state.key.clone();
         state.schedule = self.state.schedule.clone();
+        state.loss_scale = self.state.loss_scale.clone();
         self.state = state;
         Ok(())
     }
