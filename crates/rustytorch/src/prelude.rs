@@ -11,5 +11,5 @@ pub use rtx_pinn::{
 };
 pub use rtx_tensor::io::{load_npz, load_safetensors, save_npz, save_safetensors};
 pub use rtx_tensor::{
-    DType, Device, Tensor, compile, eval, grad, jet, jvp, linearize, value_and_grad, vjp,
+    DType, Device, Precision, Tensor, compile, eval, grad, jet, jvp, linearize, value_and_grad, vjp,
 };

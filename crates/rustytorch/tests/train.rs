@@ -97,6 +97,31 @@ fn a_short_training_writes_all_files() {
     assert!(at.join("out/modulus.npz").is_file());
 }
 
+#[test]
+fn a_training_in_half_precision_is_told_and_not_mixed_with_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    phantom(at);
+    let half = ["--steps", "20", "--precision", "f16"];
+    let metrics = ok(at, &invert("out", &half));
+    let settings = &metrics["settings"];
+    assert_eq!(settings["flags"]["precision"], "f16");
+    assert_eq!(settings["method"]["precision"], "f16");
+    let out = rtx(at, &invert("out", &["--steps", "30", "--resume"]));
+    let error = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{error}");
+    assert!(error.contains("precision"), "{error}");
+    let on = ["--steps", "30", "--precision", "f16", "--resume"];
+    assert_eq!(ok(at, &invert("out", &on))["steps"], 30);
+    let out = rtx(at, &invert("out", &["--precision", "half"]));
+    let error = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{error}");
+    assert!(
+        error.contains("'half'") && error.contains("bf16x3"),
+        "{error}"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_keeps_a_checkpoint_that_resume_continues_from() {
