@@ -33,7 +33,7 @@ use rtx_ir::{Graph, Result};
 /// # Errors
 /// A pass that broke a rule of the representation (checked in debug builds).
 pub fn compile(graph: &Graph, options: &CompileOptions) -> Result<Program> {
-    dump("graph", || graph.to_string());
+    dump("graph.txt", || graph.to_string());
     let simple = simplify::simplify(graph);
     if cfg!(debug_assertions) {
         simple.verify("simplify")?;
@@ -42,20 +42,19 @@ pub fn compile(graph: &Graph, options: &CompileOptions) -> Result<Program> {
     let clusters = cluster::cluster(&merged);
     let mut program = lower::lower(&merged, &clusters);
     program.precision = options.precision;
-    dump("program", || program.to_string());
+    dump("program.txt", || program.to_string());
     Ok(program)
 }
 
-/// Writes a stage of the compilation to the folder named by `RTX_DUMP`, if it is set.
-pub fn dump(stage: &str, text: impl FnOnce() -> String) {
+/// Writes a stage of the compilation to the folder named by `RTX_DUMP`, if it is set, as `NUMBER-NAME`.
+pub fn dump(name: &str, text: impl FnOnce() -> String) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    if let Ok(dir) = std::env::var("RTX_DUMP") {
-        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let _ = std::fs::create_dir_all(&dir);
-        let _ = std::fs::write(
-            std::path::Path::new(&dir).join(format!("{n:04}-{stage}.txt")),
-            text(),
-        );
+    if let Some(folder) = std::env::var_os("RTX_DUMP") {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::path::Path::new(&folder);
+        let name = name.replace(['/', '\\'], "_");
+        let _ = std::fs::create_dir_all(folder);
+        let _ = std::fs::write(folder.join(format!("{number:04}-{name}")), text());
     }
 }

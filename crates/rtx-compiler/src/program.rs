@@ -291,10 +291,3 @@ pub enum Operand {
     /// One number.
     Scalar(BufferId),
 }
-
-impl RowKernel {
-    /// True where the kernel has work on tiles of `dtype` only in fused blocks.
-    pub fn is_elementwise(&self) -> bool {
-        self.accumulators.is_empty() && self.steps.iter().all(|s| matches!(s, Step::Elementwise(_)))
-    }
-}

@@ -110,7 +110,7 @@ mod tests {
                 let x = low + (high - low) * (i as f32 / n as f32);
                 let t = g(f64::from(x));
                 let ulp = (t.abs().max(floor) * f64::from(f32::EPSILON)).max(1e-45);
-                (f64::from(f(x)) - t).abs() / ulp
+                rtx_testing::difference(f64::from(f(x)), t, rtx_testing::Nan::Fails) / ulp
             })
             .fold(0.0, f64::max)
     }

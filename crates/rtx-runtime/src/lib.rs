@@ -111,6 +111,12 @@ pub trait Backend: Send + Sync {
     /// The device's refusal (out of memory).
     fn upload(&self, array: &HostArray) -> Result<Value>;
 
+    /// The tier in which products are computed here when `asked` is allowed: never less exact than that.
+    fn effective_precision(&self, asked: Precision) -> Precision {
+        let _ = asked;
+        Precision::F32
+    }
+
     /// Compiles a graph. The options' precision is a permission: a backend may be more exact, never less.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ mod gpu;
 use crate::{Error, Result};
 use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Value};
-use rtx_runtime::{Backend, CompileOptions, Executable, ProgramCache};
+use rtx_runtime::{Backend, CompileOptions, Executable, Precision, ProgramCache};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -157,6 +157,12 @@ impl Device {
     /// Name of the device.
     pub fn name(&self) -> &str {
         self.0.backend.name()
+    }
+
+    /// The tier in which this device computes products of `f32` arrays when `asked` is allowed. No device has faster
+    /// arithmetic than float32 yet, so it is [`Precision::F32`] everywhere.
+    pub fn effective_precision(&self, asked: Precision) -> Precision {
+        self.0.backend.effective_precision(asked)
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {

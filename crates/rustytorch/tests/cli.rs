@@ -330,7 +330,7 @@ fn a_benchmark_is_a_list_of_measurements() {
         (&"F".into(), &64.into())
     );
     assert_eq!(
-        (&cell["device"], &cell["precision"]),
+        (&cell["device"], &cell["precision"]["effective"]),
         (&"cpu".into(), &"f32".into())
     );
     let of = |name: &str| cell[name].as_f64().unwrap();
@@ -338,10 +338,15 @@ fn a_benchmark_is_a_list_of_measurements() {
     assert!(of("us_per_step") <= of("us_max") && of("steps") > 0.0);
 
     let tier = [&args[..], &["--precision", "bf16x3"]].concat();
-    assert!(ok(at, &tier).contains("bf16x3"));
+    let out = rtx(at, &tier);
+    assert!(out.status.success());
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("computed in f32"), "{said}");
     let text = fs::read_to_string(at.join("bench.json")).unwrap();
     let cells: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(cells[0]["precision"], "bf16x3");
+    let precision = &cells[0]["precision"];
+    assert_eq!(precision["requested"], "bf16x3");
+    assert_eq!(precision["effective"], "f32");
 }
 
 /// A phantom that takes a moment.

@@ -107,6 +107,8 @@ fn a_training_in_half_precision_is_told_and_not_mixed_with_another() {
     let settings = &metrics["settings"];
     assert_eq!(settings["flags"]["precision"], "f16");
     assert_eq!(settings["method"]["precision"], "f16");
+    assert_eq!(metrics["precision"]["requested"], "f16");
+    assert_eq!(metrics["precision"]["effective"], "f32");
     let out = rtx(at, &invert("out", &["--steps", "30", "--resume"]));
     let error = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(2), "{error}");

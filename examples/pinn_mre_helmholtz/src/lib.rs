@@ -27,7 +27,7 @@ pub mod numbers;
 mod workload;
 
 pub use flops::flops_per_step;
-pub use measure::{Arithmetic, Measurement, measure, table};
+pub use measure::{Arithmetic, Measurement, RequestedPrecision, measure, table};
 pub use net::Net;
 pub use workload::{
     FEATURES, HIDDEN, Inputs, Job, K, LAYERS, LEARNING_RATE, State, Workload, build, build_with,

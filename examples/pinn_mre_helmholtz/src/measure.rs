@@ -28,6 +28,14 @@ impl Arithmetic {
         }
     }
 
+    /// What `device` computes in when this is asked.
+    pub fn effective(self, device: &Device) -> Arithmetic {
+        match self {
+            Arithmetic::Single(asked) => Arithmetic::Single(device.effective_precision(asked)),
+            Arithmetic::Double => Arithmetic::Double,
+        }
+    }
+
     fn products(self) -> Precision {
         match self {
             Arithmetic::Single(precision) => precision,
@@ -57,6 +65,24 @@ impl FromStr for Arithmetic {
     }
 }
 
+/// An arithmetic that was asked for, and the one that the device has.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestedPrecision {
+    /// What was asked.
+    pub requested: String,
+    /// What the device computed in.
+    pub effective: String,
+}
+
+impl fmt::Display for RequestedPrecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.requested == self.effective {
+            return f.pad(&self.effective);
+        }
+        f.pad(&format!("{} ({} asked)", self.effective, self.requested))
+    }
+}
+
 /// Time of one workload at one number of points.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
@@ -66,8 +92,8 @@ pub struct Measurement {
     pub points: usize,
     /// Device.
     pub device: String,
-    /// Arithmetic: `f64`, or a tier of the products of float32 arrays.
-    pub precision: String,
+    /// Arithmetic that was asked and the one that was computed in: `f64`, or a tier of the products of float32 arrays.
+    pub precision: RequestedPrecision,
     /// Microseconds per step, median of the samples.
     pub us_per_step: f64,
     /// Fastest sample.
@@ -131,7 +157,10 @@ pub fn measure(
         workload: workload.to_string(),
         points,
         device: device.name().to_string(),
-        precision: arithmetic.to_string(),
+        precision: RequestedPrecision {
+            requested: arithmetic.to_string(),
+            effective: arithmetic.effective(device).to_string(),
+        },
         us_per_step: median,
         us_min: times[0],
         us_max: times[SAMPLES - 1],
@@ -144,7 +173,7 @@ pub fn measure(
 /// A table for people.
 pub fn table(rows: &[Measurement]) -> String {
     let mut s = String::from(
-        "workload  points  device  precision  us/step (min .. max)                GFLOP/s  compile ms\n",
+        "workload  points  device  precision           us/step (min .. max)                GFLOP/s  compile ms\n",
     );
     for r in rows {
         let spread = format!(
@@ -153,7 +182,7 @@ pub fn table(rows: &[Measurement]) -> String {
         );
         let _ = writeln!(
             s,
-            "{:<8} {:>7}  {:<6}  {:<9}  {:<35} {:>7.1}  {:>10.1}",
+            "{:<8} {:>7}  {:<6}  {:<18}  {:<35} {:>7.1}  {:>10.1}",
             r.workload, r.points, r.device, r.precision, spread, r.gflops, r.compile_ms
         );
     }

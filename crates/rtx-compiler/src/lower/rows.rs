@@ -76,7 +76,7 @@ pub(crate) fn lower_rows(
     };
     for unit in &units {
         match unit {
-            Unit::Elementwise(block) => b.elementwise(block, &units),
+            Unit::Elementwise(block) => b.elementwise(block),
             Unit::Dots(group) => b.dots(group),
             Unit::Single(k) => b.single(*k),
         }
@@ -183,9 +183,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn elementwise(&mut self, block: &[ValueId], units: &[Unit]) {
+    fn elementwise(&mut self, block: &[ValueId]) {
         let members: HashSet<ValueId> = block.iter().copied().collect();
-        let _ = units;
         let l = self.l;
         let stays = |k: ValueId| {
             l.buffer[k].is_none()

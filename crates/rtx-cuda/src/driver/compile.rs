@@ -94,14 +94,7 @@ fn excerpt(source: &str, line: usize) -> String {
 
 /// Writes the source to the folder named by `RTX_DUMP`, if it is set.
 pub(crate) fn dump(source: &str, name: &str) {
-    static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    if let Some(folder) = std::env::var_os("RTX_DUMP") {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::path::Path::new(&folder);
-        let name = name.replace(['/', '\\'], "_");
-        let _ = std::fs::create_dir_all(folder);
-        let _ = std::fs::write(folder.join(format!("cuda-{number:04}-{name}.cu")), source);
-    }
+    rtx_compiler::dump(&format!("{name}.cu"), || source.to_string());
 }
 
 #[cfg(test)]

@@ -110,8 +110,9 @@ impl Program {
             .collect();
         eval(&asked.iter().collect::<Vec<_>>())?;
         let outputs: Vec<HostArray> = asked.iter().map(Tensor::to_host).collect::<Result<_>>()?;
-        let largest = outputs.iter().flat_map(|o| &o.data).fold(0.0, |m: f64, v| {
-            if v.is_nan() { f64::NAN } else { m.max(v.abs()) }
+        let largest = outputs.iter().flat_map(|o| &o.data).fold(0.0, |m, v| {
+            // `f64::max` would drop a NaN.
+            f64::max(m, if v.is_nan() { f64::INFINITY } else { v.abs() })
         });
         let longest = outputs.iter().map(|o| o.data.len()).max().unwrap_or(1);
         Ok(Run {

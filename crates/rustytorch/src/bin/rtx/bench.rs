@@ -71,6 +71,9 @@ pub fn run(command: BenchCommand) -> Result<(), Failure> {
             })
         })
         .collect::<Result<Vec<_>, _>>()?;
+    if let Arithmetic::Single(asked) = args.precision {
+        devices::note_precision(&device, asked);
+    }
     let mut cells = Vec::new();
     for workload in workloads {
         for &points in &args.sizes {

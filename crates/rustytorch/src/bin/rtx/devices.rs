@@ -1,11 +1,11 @@
 //! `rtx devices`.
 
 use clap::Args;
-use rustytorch::tensor::Device;
+use rustytorch::tensor::{Device, Precision};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::output::{say, say_json};
+use crate::output::{note, say, say_json};
 use crate::table::Table;
 
 /// Arguments of `rtx devices`.
@@ -22,6 +22,25 @@ pub fn pick(name: Option<&str>) -> Result<Device, Failure> {
     Ok(match name {
         Some(name) => Device::named(name)?,
         None => Device::chosen()?,
+    })
+}
+
+/// Says so where the device computes products in another tier than the one allowed.
+pub fn note_precision(device: &Device, asked: Precision) {
+    let effective = device.effective_precision(asked);
+    if effective != asked {
+        note(&format!(
+            "--precision {asked}: computed in {effective}, because the device '{}' has no faster products for it",
+            device.name()
+        ));
+    }
+}
+
+/// The tier that was asked and the one that the device computes in, for metrics.json.
+pub fn precision_record(device: &Device, asked: Precision) -> serde_json::Value {
+    json!({
+        "requested": asked.name(),
+        "effective": device.effective_precision(asked).name(),
     })
 }
 

@@ -80,6 +80,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     )?;
 
     note("2/3 training the network");
+    devices::note_precision(&device, args.precision);
     let training = Training {
         equation: Equation::Hetero,
         rheology: PinnRheology::Voigt,
@@ -133,6 +134,8 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         "command": command_line(),
         "noise": NOISE,
         "seed": args.seed,
+        "device": device.name(),
+        "precision": devices::precision_record(&device, args.precision),
         "steps": inversion.steps,
         "seconds": inversion.seconds,
         "heldout_relative_l2": inversion.heldout_error,

@@ -54,6 +54,9 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
     if args.method == Method::Ahi {
         ahi(&wave, AhiOptions::default())?.check_loss_sign(options.time_sign)?;
     }
+    if args.method == Method::Pinn {
+        devices::note_precision(&device, args.precision);
+    }
     let inversion = method::invert(&wave, args, &device, &folder)?;
     if inversion.stopped {
         return Err(interrupted(&inversion, &folder));
@@ -75,7 +78,7 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
         reference: plan
             .map(|plan| plan.compare(&wave, &inversion.modulus))
             .transpose()?,
-        device: device.name(),
+        device: &device,
         load_seconds,
         started,
         command: command_line(),

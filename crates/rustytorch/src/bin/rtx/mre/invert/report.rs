@@ -5,12 +5,14 @@ use std::time::Instant;
 use rustytorch::mre::mask::count;
 use rustytorch::mre::metrics::{Quantity, RegionStatistics, Truth, region_statistics};
 use rustytorch::mre::{MreError, WaveField};
+use rustytorch::tensor::Device;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::args::InvertArgs;
+use super::args::{InvertArgs, Method};
 use super::method::Inversion;
 use super::reference::ReferenceComparison;
+use crate::devices;
 use crate::mre::truth;
 use crate::table::{Table, number};
 
@@ -29,7 +31,7 @@ pub struct Report<'a> {
     /// The comparison with a reference map.
     pub reference: Option<ReferenceComparison>,
     /// Where it ran.
-    pub device: &'a str,
+    pub device: &'a Device,
     /// Time to read and check the input.
     pub load_seconds: f64,
     /// When the command started.
@@ -58,7 +60,9 @@ impl Report<'_> {
             "version": env!("CARGO_PKG_VERSION"),
             "command": self.command,
             "method": inversion.modulus.method,
-            "device": self.device,
+            "device": self.device.name(),
+            "precision": (self.args.method == Method::Pinn)
+                .then(|| devices::precision_record(self.device, self.args.precision)),
             "seed": self.args.seed,
             "steps": inversion.steps,
             "seconds": {
