@@ -1,7 +1,7 @@
 //! The backend: arrays and programs on one GPU.
 
 use crate::Result;
-use crate::array::CudaArray;
+use crate::array::{CudaArray, encode};
 use crate::driver::{Cache, Context, DeviceInfo, arch_of};
 use crate::program::{CudaProgram, OPTIONS};
 use crate::source;
@@ -9,6 +9,9 @@ use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Value};
 use rtx_runtime::{Backend, CompileOptions, Executable};
 use std::sync::Arc;
+
+/// Alignment of every array: kernels move 16 bytes at a time, the driver's own memory starts at 256.
+const ALIGN: usize = 256;
 
 /// One GPU.
 pub struct CudaBackend {
@@ -50,6 +53,28 @@ impl Backend for CudaBackend {
 
     fn upload(&self, array: &HostArray) -> rtx_runtime::Result<Value> {
         Ok(Arc::new(CudaArray::from_host(&self.context, array)?))
+    }
+
+    // Small arrays share one allocation and one copy.
+    fn upload_all(&self, arrays: &[HostArray]) -> rtx_runtime::Result<Vec<Value>> {
+        let small = |a: &HostArray| a.data.len() * a.dtype.size() <= ALIGN;
+        if arrays.len() < 2 || !arrays.iter().all(small) {
+            return arrays.iter().map(|a| self.upload(a)).collect();
+        }
+        let mut bytes = vec![0; arrays.len() * ALIGN];
+        for (slot, a) in bytes.chunks_exact_mut(ALIGN).zip(arrays) {
+            let data = encode(a.dtype, &a.data);
+            slot[..data.len()].copy_from_slice(&data);
+        }
+        let memory = self.context.alloc(bytes.len())?;
+        self.context.upload(&memory, &bytes)?;
+        let values = memory.parts(ALIGN).into_iter().zip(arrays);
+        let values = values.map(|(memory, a)| CudaArray {
+            dtype: a.dtype,
+            dims: a.dims.clone(),
+            memory,
+        });
+        Ok(values.map(|a| Arc::new(a) as Value).collect())
     }
 
     fn compile(

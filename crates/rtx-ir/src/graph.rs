@@ -57,14 +57,18 @@ pub struct Graph {
     pub outputs: Vec<ValueId>,
 }
 
-/// Scalars that stay part of the structure: they enable rewrites and appear in every formula.
-fn is_structural(v: f64) -> bool {
-    v == 0.0 || v.abs() == 1.0 || v.abs() == 2.0 || v.abs() == 0.5
+/// Scalars that become inputs. A few floating-point ones stay part of the structure: they enable rewrites and appear
+/// in every formula. Integers are indices, counters and seeds, of which a loop makes many.
+fn is_argument(c: Literal, dtype: DType) -> bool {
+    match c {
+        Literal::Float(v) => ![0.0, 0.5, 1.0, 2.0].contains(&v.abs()),
+        Literal::Int(v) => dtype != DType::Bool && v.unsigned_abs() < 1 << f64::MANTISSA_DIGITS,
+    }
 }
 
 impl Graph {
     /// Lowers the nodes that `outputs` need. Evaluated nodes become captured inputs. With
-    /// `lift_scalars`, floating-point constants become inputs, so that programs that differ in them
+    /// `lift_scalars`, scalar constants become inputs, so that programs that differ in them
     /// only share one structure.
     ///
     /// # Errors
@@ -83,8 +87,8 @@ impl Graph {
             } else {
                 match n.op() {
                     Op::Input(slot) => g.input(Source::Slot(*slot), &n),
-                    Op::Constant(Literal::Float(v)) if lift_scalars && !is_structural(*v) => {
-                        g.input(Source::Scalar(*v), &n)
+                    Op::Constant(c) if lift_scalars && is_argument(*c, n.dtype()) => {
+                        g.input(Source::Scalar(c.to_f64()), &n)
                     }
                     op => {
                         inputs = operands

@@ -39,6 +39,10 @@ struct Inner {
     location: &'static Location<'static>,
     /// Part of a differentiation in progress: keeps its operands even when evaluated.
     traced: bool,
+    /// Depends on an input of a program that is being recorded.
+    symbolic: bool,
+    /// Operations on the longest way back to something that had a value when this was recorded.
+    depth: u32,
     inputs: RwLock<Inputs>,
     value: OnceLock<Value>,
 }
@@ -100,6 +104,8 @@ impl Node {
         location: &'static Location<'static>,
     ) -> Node {
         let traced = inputs.iter().any(|n| n.0.traced);
+        let symbolic = matches!(op, Op::Input(_)) || inputs.iter().any(|n| n.0.symbolic);
+        let depth = depth_over(&inputs);
         Node(Arc::new(Inner {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             op,
@@ -107,6 +113,8 @@ impl Node {
             shape,
             location,
             traced,
+            symbolic,
+            depth,
             inputs: RwLock::new(inputs),
             value: OnceLock::new(),
         }))
@@ -167,18 +175,19 @@ impl Node {
         if self.error().is_some() {
             return self.clone();
         }
-        let mut inner = Inner {
+        let inputs: Inputs = std::iter::once(self.clone()).collect();
+        Node(Arc::new(Inner {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             op: Op::Identity { stop: false },
             dtype: self.dtype(),
             shape: self.shape().clone(),
             location: Location::caller(),
             traced: true,
-            inputs: RwLock::new(Inputs::new()),
+            symbolic: self.0.symbolic,
+            depth: depth_over(&inputs),
+            inputs: RwLock::new(inputs),
             value: OnceLock::new(),
-        };
-        inner.inputs = RwLock::new(std::iter::once(self.clone()).collect());
-        Node(Arc::new(inner))
+        }))
     }
 
     /// Number of the node; operands always have smaller numbers.
@@ -218,6 +227,15 @@ impl Node {
     /// True for a node that depends on a watched variable.
     pub fn is_traced(&self) -> bool {
         self.0.traced
+    }
+
+    /// Operations on the longest way back to a value, for whoever bounds what is pending; zero for a value, for a
+    /// mistake and inside a program that is being recorded, where nothing can be evaluated.
+    pub fn pending_depth(&self) -> u32 {
+        if self.0.symbolic || self.0.value.get().is_some() || self.error().is_some() {
+            return 0;
+        }
+        self.0.depth
     }
 
     /// True where the operands were dropped because the value is known.
@@ -271,6 +289,11 @@ impl Node {
         all.sort_by_key(Node::id);
         all
     }
+}
+
+fn depth_over(inputs: &Inputs) -> u32 {
+    let pending = inputs.iter().filter(|n| n.0.value.get().is_none());
+    pending.map(|n| n.0.depth + 1).max().unwrap_or(0)
 }
 
 /// Long chains are taken apart with a list instead of recursion, which would overflow the stack.

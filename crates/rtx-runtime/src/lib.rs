@@ -111,6 +111,14 @@ pub trait Backend: Send + Sync {
     /// The device's refusal (out of memory).
     fn upload(&self, array: &HostArray) -> Result<Value>;
 
+    /// Copies several arrays, such as the scalars of a read. A device on which each copy costs makes one of them.
+    ///
+    /// # Errors
+    /// As [`upload`](Self::upload).
+    fn upload_all(&self, arrays: &[HostArray]) -> Result<Vec<Value>> {
+        arrays.iter().map(|a| self.upload(a)).collect()
+    }
+
     /// The tier in which products are computed here when `asked` is allowed: never less exact than that.
     fn effective_precision(&self, asked: Precision) -> Precision {
         let _ = asked;

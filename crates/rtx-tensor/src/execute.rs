@@ -2,7 +2,7 @@
 
 use crate::{Device, Result, Tensor};
 use rtx_ir::eval::HostArray;
-use rtx_ir::{Graph, Node, Source, Value};
+use rtx_ir::{Graph, GraphInput, Node, Source, Value};
 use rtx_runtime::CompileOptions;
 
 /// Evaluates tensors together, sharing the work they have in common. Products of `f32` are as exact as
@@ -41,21 +41,21 @@ pub fn eval(tensors: &[&Tensor]) -> Result<()> {
 
 /// Values of the graph's inputs that the graph itself knows.
 pub(crate) fn captured(graph: &Graph, device: &Device) -> Result<Vec<Option<Value>>> {
-    graph
+    let scalars: Vec<HostArray> = graph
         .inputs
         .iter()
-        .map(|i| {
-            Ok(match &i.source {
-                Source::Captured(v) => Some(v.clone()),
-                Source::Scalar(v) => Some(device.backend().upload(&HostArray::new(
-                    i.dtype,
-                    &[],
-                    vec![*v],
-                ))?),
-                Source::Slot(_) => None,
-            })
+        .filter_map(|i| match i.source {
+            Source::Scalar(v) => Some(HostArray::new(i.dtype, &[], vec![v])),
+            _ => None,
         })
-        .collect()
+        .collect();
+    let mut scalars = device.backend().upload_all(&scalars)?.into_iter();
+    let value = |i: &GraphInput| match &i.source {
+        Source::Captured(v) => Some(v.clone()),
+        Source::Scalar(_) => scalars.next(),
+        Source::Slot(_) => None,
+    };
+    Ok(graph.inputs.iter().map(value).collect())
 }
 
 /// Programs compiled by reads on this device so far; for tests that count compilations.

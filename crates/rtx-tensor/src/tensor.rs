@@ -5,6 +5,10 @@ use rtx_ir::eval::HostArray;
 use rtx_ir::{Node, RowDomain, Shape};
 use std::fmt;
 
+/// Operations that may wait one behind the other. More would make one large program of a loop, which takes longer to
+/// compile than to run, and memory for every step.
+const LONGEST_PENDING: u32 = 4096;
+
 /// A lazy n-dimensional array. Cheap to clone, immutable, `Send + Sync`.
 #[derive(Clone)]
 pub struct Tensor {
@@ -13,11 +17,17 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    /// The result of an operation. What is pending stays bounded: a long chain is evaluated on the way, and a mistake
+    /// in that is returned by the read.
     pub(crate) fn wrap(&self, node: Node) -> Tensor {
-        Tensor {
+        let made = Tensor {
             node,
             device: self.device.clone(),
+        };
+        if made.node.pending_depth() >= LONGEST_PENDING {
+            let _ = crate::eval(&[&made]);
         }
+        made
     }
 
     /// A tensor of a graph node; for crates that extend the graph.

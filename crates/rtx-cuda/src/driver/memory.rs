@@ -11,6 +11,8 @@ pub struct Memory {
     context: Arc<Context>,
     pointer: CUdeviceptr,
     bytes: usize,
+    /// The memory that this is a part of; the last part frees it.
+    whole: Option<Arc<Memory>>,
 }
 
 impl Memory {
@@ -19,7 +21,21 @@ impl Memory {
             context,
             pointer,
             bytes,
+            whole: None,
         }
+    }
+
+    /// Parts of `bytes` each, as far as there are whole ones.
+    pub(crate) fn parts(self, bytes: usize) -> Vec<Memory> {
+        let whole = Arc::new(self);
+        (0..whole.bytes / bytes.max(1))
+            .map(|k| Memory {
+                context: whole.context.clone(),
+                pointer: whole.pointer + (k * bytes) as u64,
+                bytes,
+                whole: Some(whole.clone()),
+            })
+            .collect()
     }
 
     /// The device address, aligned to 256 bytes: an argument for a kernel.
@@ -53,7 +69,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.context.free(self.pointer);
+        if self.whole.is_none() {
+            self.context.free(self.pointer);
+        }
     }
 }
 
