@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use rtx_compiler::{Binding, Kernel, Program, RowCounts, WholeKernel};
 use rtx_ir::eval::HostArray;
 use rtx_ir::{Graph, Value};
-use rtx_runtime::{Backend, CompileOptions, Error, Executable, ProgramStats, Result};
+use rtx_runtime::{Backend, CompileOptions, Error, Executable, ProgramStats, Result, Turns};
 use std::sync::{Arc, Mutex};
 
 /// The CPU backend with its threads.
@@ -143,9 +143,9 @@ impl CpuProgram {
 }
 
 /// Copies an input of another backend.
-fn local(v: &Value) -> Result<Value> {
+fn local(v: Value) -> Result<Value> {
     if v.as_any().is::<CpuArray>() {
-        return Ok(v.clone());
+        return Ok(v);
     }
     Ok(Arc::new(CpuArray::from_host(&v.to_host()?)))
 }
@@ -169,7 +169,10 @@ impl Executable for CpuProgram {
     ) -> Result<Vec<Value>> {
         let typed = |v: &Value| v.as_any().downcast_ref::<CpuArray>().map(|a| a.dtype);
         let rows = RowCounts::of(&self.program, &inputs, typed)?;
-        let inputs = inputs.iter().map(local).collect::<Result<Vec<Value>>>()?;
+        let mut inputs = inputs
+            .into_iter()
+            .map(local)
+            .collect::<Result<Vec<Value>>>()?;
         let dims = rows.dims(&self.program)?;
         let bytes =
             |b: usize| dims[b].iter().product::<usize>() * self.program.buffers[b].dtype.size();
@@ -182,29 +185,22 @@ impl Executable for CpuProgram {
                 w.ensure(p, p.groups(rows.rows(p.kernel.domain)));
             }
         }
-        let new_output = |o: usize| CpuArray::new(self.program.buffers[o].dtype, &dims[o]);
-        let first: Vec<CpuArray> = self
-            .program
-            .outputs
-            .iter()
-            .map(|&o| new_output(o))
-            .collect();
-        let carried = |o: usize| carry.iter().any(|(_, x)| *x == o);
-        // A second set for the state, so that a step reads one set and writes the other.
-        let second: Vec<Option<CpuArray>> = (0..first.len())
-            .map(|o| (steps > 1 && carried(o)).then(|| new_output(self.program.outputs[o])))
-            .collect();
+        let outputs = &self.program.outputs;
+        let dtype = |o: usize| self.program.buffers[outputs[o]].dtype;
+        let turns = Turns::new(
+            &mut inputs,
+            carry,
+            outputs.len(),
+            steps,
+            &mut w.spare,
+            |v, o| v.dims() == dims[outputs[o]] && typed(v) == Some(dtype(o)),
+            |o| Ok(Arc::new(CpuArray::new(dtype(o), &dims[outputs[o]]))),
+        )?;
         for b in 0..dims.len() {
             if self.binding.is_internal(&self.program, b) {
                 w.buffers[b].ensure(bytes(b));
             }
         }
-        let set = |k: usize, o: usize| -> &CpuArray {
-            match (&second[o], k) {
-                (Some(s), 1) => s,
-                _ => &first[o],
-            }
-        };
         // Where a step reads its state (`None`: the caller's arrays) and where it writes it.
         let table = |read: Option<usize>, write: usize| {
             let mut at: Vec<*mut u8> = (0..self.binding.base.len())
@@ -215,7 +211,7 @@ impl Executable for CpuProgram {
             }
             if let Some(r) = read {
                 for &(i, o) in carry {
-                    at[i] = set(r, o).bytes.ptr();
+                    at[i] = pointer(turns.array(r, o));
                 }
             }
             for (c, a) in &self.constants {
@@ -223,7 +219,7 @@ impl Executable for CpuProgram {
             }
             for (o, &b) in self.program.outputs.iter().enumerate() {
                 if self.binding.direct[o] {
-                    at[self.binding.base[b]] = set(write, o).bytes.ptr();
+                    at[self.binding.base[b]] = pointer(turns.array(write, o));
                 }
             }
             for b in 0..at.len() {
@@ -246,18 +242,15 @@ impl Executable for CpuProgram {
                         .enumerate()
                         .filter(|(o, _)| !self.binding.direct[*o])
                     {
-                        std::ptr::copy(t.0[b], set(s % 2, o).bytes.ptr(), bytes(b));
+                        std::ptr::copy(t.0[b], pointer(turns.array(s, o)), bytes(b));
                     }
                 }
             }
         });
+        let (last, free) = turns.finish(steps);
+        w.spare = free;
         self.idle.lock().unwrap_or_else(|e| e.into_inner()).push(w);
-        let last = (steps + 1) % 2;
-        Ok(first
-            .into_iter()
-            .zip(second)
-            .map(|(a, b)| Arc::new(if last == 1 { b.unwrap_or(a) } else { a }) as Value)
-            .collect())
+        Ok(last)
     }
 
     fn listing(&self) -> String {

@@ -4,6 +4,7 @@ use crate::buffer::Bytes;
 use crate::elementwise::Loop;
 use crate::kernel::{CHUNK, Prepared};
 use rtx_compiler::{Operand, Step};
+use rtx_ir::Value;
 use std::cell::UnsafeCell;
 
 /// Scratch of one thread.
@@ -80,6 +81,8 @@ pub(crate) struct Workspace {
     pub(crate) packed: Bytes,
     pub(crate) threads: PerThread,
     pub(crate) run: u64,
+    /// Arrays of the state that the last run left.
+    pub(crate) spare: Vec<Value>,
 }
 
 impl Workspace {
@@ -90,6 +93,7 @@ impl Workspace {
             packed: Bytes::new(0),
             threads: PerThread::new(threads),
             run: 0,
+            spare: Vec::new(),
         }
     }
 

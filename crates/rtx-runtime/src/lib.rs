@@ -3,9 +3,11 @@
 //! The runtime knows buffers and programs, but neither the meaning of an operation nor any device.
 
 mod cache;
+mod turns;
 
 pub use cache::ProgramCache;
 pub use rtx_compiler::{CompileOptions, Precision, UnknownPrecision};
+pub use turns::Turns;
 
 use rtx_compiler::{Kernel, Program, RowCounts};
 use rtx_ir::eval::HostArray;
@@ -82,7 +84,7 @@ pub trait Executable: Send + Sync {
     fn run(&self, inputs: &[Value]) -> Result<Vec<Value>>;
 
     /// Runs `steps` times; before each next run, input `carry[k].0` becomes output `carry[k].1`.
-    /// Carried inputs are donated: their buffers may be overwritten if nobody else holds them.
+    /// Carried inputs are donated: their arrays are written over if nobody else holds them ([`Turns`]).
     ///
     /// # Errors
     /// As [`run`](Self::run).

@@ -218,7 +218,8 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 impl<S: Tree, I: Tree, O: Tree> Compiled<S, I, O> {
-    /// One step. The state is donated: its buffers are reused where nobody else holds them.
+    /// One step. The state is donated: where nobody else holds its arrays, they are written over by a later step, so
+    /// that the state is in memory twice, and the arrays that are left over serve the next call.
     ///
     /// # Errors
     /// Arguments of other types than at compilation, or the device's refusal.

@@ -2,20 +2,30 @@
 
 use rtx_tensor::{DType, Device, Tensor, compile, eval, value_and_grad_tree};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Bytes in use now, and the most since it was last set.
+static LIVE: AtomicU64 = AtomicU64::new(0);
+static PEAK: AtomicU64 = AtomicU64::new(0);
+/// Counters belong to the process, so one test at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 // SAFETY: passes everything on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        let size = layout.size() as u64;
+        let live = LIVE.fetch_add(size, Ordering::Relaxed) + size;
+        PEAK.fetch_max(live, Ordering::Relaxed);
         // SAFETY: as given.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: as given.
         unsafe { System.dealloc(at, layout) }
     }
@@ -27,6 +37,7 @@ static ALLOCATOR: Counting = Counting;
 /// A training step with jets, a run-time number of rows and momentum: 200 more steps allocate no more.
 #[test]
 fn steps_do_not_allocate() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
     let dev = Device::cpu();
     let shapes: [&[usize]; 4] = [&[2, 64], &[64], &[64, 2], &[2]];
     let w: Vec<Tensor> = shapes
@@ -72,4 +83,59 @@ fn steps_do_not_allocate() {
         many <= few + 8,
         "{few} allocations for 10 steps, {many} for 210"
     );
+}
+
+/// A state that is handed over is in memory twice, at one step and at many; the next call allocates no array.
+#[test]
+fn a_state_that_is_handed_over_is_in_memory_twice() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let dev = Device::cpu();
+    let n = 1 << 20;
+    let bytes = 2 * 4 * n as u64;
+    let state = || {
+        let array = |k| Tensor::random_uniform([n], k, DType::F32, &dev);
+        let state = vec![array(0), array(1)];
+        eval(&state.iter().collect::<Vec<_>>()).unwrap();
+        state
+    };
+    let step = compile(
+        |s: &Vec<Tensor>, (): &()| {
+            let next = vec![&s[0] * 0.5 + &s[1], s[1].clone()];
+            Ok((next, s[0].slice(0, 0, 1)))
+        },
+        &state(),
+        &(),
+        &dev,
+    )
+    .unwrap();
+    for steps in [1, 2, 7, 8] {
+        let (expected, _) = step.run(state(), &(), steps).unwrap();
+        let expected = expected[0].to_vec::<f32>().unwrap();
+        let mut given = state();
+        for call in 0..3 {
+            let before = LIVE.load(Ordering::Relaxed);
+            PEAK.store(before, Ordering::Relaxed);
+            let (next, _) = step.run(given, &(), steps).unwrap();
+            let more = PEAK.load(Ordering::Relaxed) - before;
+            // The call takes its second set from the arrays that the last one left.
+            assert!(
+                more < bytes / 8,
+                "{steps} steps, call {call}: {more} bytes more"
+            );
+            if call == 0 {
+                assert_eq!(next[0].to_vec::<f32>().unwrap(), expected, "{steps} steps");
+            }
+            given = next;
+        }
+        // A state that the caller keeps is not touched.
+        let kept = state();
+        let before = kept[0].to_vec::<f32>().unwrap();
+        let (next, _) = step.run(kept.clone(), &(), steps).unwrap();
+        assert_eq!(kept[0].to_vec::<f32>().unwrap(), before);
+        assert_eq!(
+            next[0].to_vec::<f32>().unwrap(),
+            expected,
+            "{steps} steps, kept"
+        );
+    }
 }
