@@ -1,15 +1,15 @@
 //! Operations on whole arrays on the CPU: milliseconds per run of a compiled step, at about 10^6 elements.
 //!
 //! `cargo bench -p rtx-tensor --bench whole [-- part of a name]`. A run is one of several steps of one call, so the
-//! memory of the result is that of the step before; the best of some calls is printed.
+//! memory of the result is that of the step before; the best call is printed.
 
 use rtx_ir::DotDims;
 use rtx_tensor::{DType, Device, Result, Shape, Tensor, compile, eval};
 use std::time::Instant;
 
-/// Calls of which the best counts, and steps of each.
-const CALLS: usize = 7;
+/// Steps of a call, and the time for the calls of one operation, in seconds.
 const STEPS: usize = 5;
+const TIME: f64 = 0.5;
 
 fn main() -> Result<()> {
     let wanted: Vec<String> = std::env::args()
@@ -37,7 +37,8 @@ fn main() -> Result<()> {
             &dev,
         )?;
         let mut best = f64::INFINITY;
-        for _ in 0..CALLS {
+        let begin = Instant::now();
+        while best.is_infinite() || begin.elapsed().as_secs_f64() < TIME {
             let start = Instant::now();
             step.run((), &inputs, STEPS)?;
             best = best.min(start.elapsed().as_secs_f64() / STEPS as f64);
