@@ -193,7 +193,8 @@ impl Executable for CpuProgram {
             }
         }
         let tasks = self.tasks(&dims);
-        let scratch = tasks.iter().flatten().map(Task::scratch).max();
+        let threads = self.pool.current_num_threads();
+        let scratch = tasks.iter().flatten().map(|t| t.scratch(threads)).max();
         w.whole.ensure(scratch.unwrap_or(0));
         let new_output = |o: usize| CpuArray::new(self.program.buffers[o].dtype, &dims[o]);
         let first: Vec<CpuArray> = self

@@ -8,6 +8,8 @@ mod argmax;
 mod copy;
 mod product;
 mod scatter;
+#[cfg(test)]
+mod tests;
 
 use crate::buffer::{Bytes, read_f64, write_f64};
 use crate::kernel::Pointers;
@@ -132,11 +134,11 @@ impl Task {
         }
     }
 
-    /// Bytes of scratch.
-    pub(crate) fn scratch(&self) -> usize {
+    /// Bytes of scratch for that many threads.
+    pub(crate) fn scratch(&self, threads: usize) -> usize {
         match self {
             Task::Scatter(s) => s.scratch(),
-            Task::Product(p) => p.scratch(),
+            Task::Product(p) => p.scratch(threads),
             _ => 0,
         }
     }

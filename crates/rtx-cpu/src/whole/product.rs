@@ -3,13 +3,15 @@
 use super::copy::Permute;
 use super::{At, Layout, PARALLEL_WORK, clear, in_ranges, strides};
 use crate::number::{Number, with_numeric};
-use crate::product::{Matrix, Real};
+use crate::product::{Extents, Matrix, Real};
 use rtx_ir::{DType, DotDims};
 
 /// Products of at most this many multiplications are loops: the general product would spend its time on packing.
 const SMALL: usize = 2048;
 /// Rows of one product that a thread takes at once.
 const ROWS: usize = 64;
+/// Largest packed matrix: a part of the second-level cache. Above it the general product is faster.
+const PACKED_BYTES: usize = 1 << 19;
 
 /// Products `[batch, m, k] x [batch, k, n]`, whatever the order of the axes in memory.
 pub(crate) struct Product {
@@ -20,6 +22,8 @@ pub(crate) struct Product {
     n: usize,
     lhs: Operand,
     rhs: Operand,
+    /// Bytes of a packed right matrix, for each thread; 0 where products do without.
+    packed: usize,
 }
 
 /// Elements of a step along the batch, the free and the contracted axis.
@@ -108,7 +112,7 @@ impl Product {
         };
         let lhs = Operand::new(a, &d.lhs_batch, &d.lhs_contract, 0);
         let rhs = Operand::new(b, &d.rhs_batch, &d.rhs_contract, lhs.scratch());
-        Product {
+        let mut product = Product {
             dtype: a.dtype,
             batch,
             m: free(a, &d.lhs_batch, &d.lhs_contract),
@@ -116,11 +120,29 @@ impl Product {
             n: free(b, &d.rhs_batch, &d.rhs_contract),
             lhs,
             rhs,
-        }
+            packed: 0,
+        };
+        product.packed = match product.dtype {
+            DType::F32 if product.is_large() => product.packed_bytes::<f32>(),
+            DType::F64 if product.is_large() => product.packed_bytes::<f64>(),
+            _ => 0,
+        };
+        product
     }
 
-    pub(super) fn scratch(&self) -> usize {
-        self.lhs.scratch() + self.rhs.scratch()
+    fn is_large(&self) -> bool {
+        self.m * self.k * self.n > SMALL
+    }
+
+    fn packed_bytes<T: Real>(&self) -> usize {
+        let lanes = T::tiled().map_or(0, |t| t.lanes);
+        let bytes = self.k * self.n.next_multiple_of(lanes.max(1)) * size_of::<T>();
+        let fits = lanes > 0 && bytes <= PACKED_BYTES;
+        if fits { bytes.next_multiple_of(64) } else { 0 }
+    }
+
+    pub(super) fn scratch(&self, threads: usize) -> usize {
+        self.lhs.scratch() + self.rhs.scratch() + threads * self.packed
     }
 
     /// # Safety
@@ -134,17 +156,45 @@ impl Product {
                 return;
             }
             let (a, b) = (self.lhs.at(a, scratch), self.rhs.at(b, scratch));
-            let large = self.m * self.k * self.n > SMALL;
+            let space = scratch.add(self.lhs.scratch() + self.rhs.scratch());
             match self.dtype {
-                DType::F32 if large => self.each::<f32>(out, a, b, general::<f32>),
-                DType::F64 if large => self.each::<f64>(out, a, b, general::<f64>),
-                dtype => with_numeric!(dtype, T => self.each::<T>(out, a, b, loops::<T>)),
+                DType::F32 if self.is_large() => self.large::<f32>(out, a, b, space),
+                DType::F64 if self.is_large() => self.large::<f64>(out, a, b, space),
+                dtype => with_numeric!(dtype, T => {
+                    self.each::<T>(out, a, b, |m, k, n, to, x, y| loops(m, k, n, to, x, y))
+                }),
+            }
+        }
+    }
+
+    unsafe fn large<T: Real>(&self, out: At, a: At, b: At, space: At) {
+        // SAFETY: by the caller; each thread packs into a part of its own.
+        unsafe {
+            match T::tiled() {
+                Some(tiled) if self.packed > 0 => {
+                    self.each::<T>(out, a, b, |m, k, n, to, x, y| {
+                        let thread = rayon::current_thread_index().unwrap_or(0);
+                        let packed = space.add(thread * self.packed).of::<T>();
+                        (tiled.pack)(k, n, y, packed);
+                        (tiled.times)(Extents { m, k, n }, to, x, packed);
+                    });
+                }
+                _ => self.each::<T>(out, a, b, |m, k, n, to, x, y| {
+                    T::gemm(m, n, k, to, false, x, y);
+                }),
             }
         }
     }
 
     /// All products, in pieces whose number follows from the sizes alone.
-    unsafe fn each<T: Copy>(&self, out: At, a: At, b: At, one: One<T>) {
+    /// `one(m, k, n, to, x, y)` is to compute `to (m x n) = x (m x k) y (k x n)`.
+    unsafe fn each<T: Copy>(
+        &self,
+        out: At,
+        a: At,
+        b: At,
+        one: impl Fn(usize, usize, usize, *mut T, Matrix<T>, Matrix<T>) + Sync,
+    ) {
         let (m, k, n) = (self.m, self.k, self.n);
         let rows = if self.batch >= 16 { m } else { ROWS.min(m) };
         let pieces = m.div_ceil(rows);
@@ -177,17 +227,10 @@ impl Product {
 }
 
 /// `to (m x n) = a (m x k) b (k x n)`.
-type One<T> = unsafe fn(usize, usize, usize, *mut T, Matrix<T>, Matrix<T>);
-
-unsafe fn general<T: Real>(m: usize, k: usize, n: usize, to: *mut T, a: Matrix<T>, b: Matrix<T>) {
-    // SAFETY: by the caller.
-    unsafe { T::gemm(m, n, k, to, false, a, b) };
-}
-
 unsafe fn loops<T: Number>(m: usize, k: usize, n: usize, to: *mut T, a: Matrix<T>, b: Matrix<T>) {
     let mut j = 0;
     while j < n {
-        // SAFETY: columns j..j + width are inside the result and b.
+        // SAFETY: by the caller; columns j..j + width are inside the result and b.
         unsafe {
             let (to, b) = (
                 to.add(j),
