@@ -8,6 +8,7 @@ mod argmax;
 mod copy;
 mod product;
 mod scatter;
+mod square;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 //! Bytes moved: ranges, and permutations of axes.
 
+use super::square::{M, Unit};
 use super::{At, in_ranges, strides};
-use std::array::from_fn;
 use std::mem::MaybeUninit;
 
 /// Bytes of a piece of a range.
@@ -87,6 +87,8 @@ impl Permute {
         let last = axes.pop().unwrap_or(one);
         let nearest = (0..axes.len()).min_by_key(|&k| axes[k].from);
         let near = nearest.map_or(one, |k| axes.remove(k));
+        // Some axis is the fastest of the operand: that of the units, or else this one.
+        debug_assert!(near.n == 1 || near.from == unit || dims.contains(&0));
         Permute {
             unit,
             outer: axes,
@@ -151,8 +153,8 @@ impl Permute {
         });
     }
 
-    /// Short units, of the size of `T`: in tiles of `E` by `E`, or one side at a time where one is shorter than that.
-    unsafe fn units<T: Copy, const E: usize>(&self, to: At, from: At) {
+    /// Short units, of the size of `T`: in tiles of `E` by `E`, or squares where a side is shorter than that.
+    unsafe fn units<T: Unit, const E: usize>(&self, to: At, from: At) {
         let (near, last) = (self.near, self.last);
         let outer: usize = self.outer.iter().map(|a| a.n).product();
         let short = near.n < E || last.n < E;
@@ -180,70 +182,62 @@ impl Permute {
                             self.tile::<T, E>(t, f, &mut tile);
                         }
                         let (f, t) = (f.add(tiled * last.from), t.add(tiled * last.to));
-                        self.strided::<T>(t, f, height, width - tiled);
+                        self.squares::<T>(t, f, height, width - tiled);
                     } else {
-                        self.strided::<T>(t, f, height, width);
+                        self.squares::<T>(t, f, height, width);
                     }
                 }
             }
         });
     }
 
-    /// One unit after the other, along the longer side.
-    unsafe fn strided<T: Copy>(&self, to: At, from: At, height: usize, width: usize) {
-        let line = |to: At, from: At, along: Axis, n: usize| {
-            for k in 0..n {
-                // SAFETY: by the caller.
-                unsafe {
-                    let v = from.add(k * along.from).of::<T>().read_unaligned();
-                    to.add(k * along.to).of::<T>().write_unaligned(v);
-                }
-            }
-        };
+    /// By squares, and what is left of them unit by unit.
+    unsafe fn squares<T: Unit>(&self, to: At, from: At, height: usize, width: usize) {
         let (near, last) = (self.near, self.last);
+        let (high, wide) = (height / M * M, width / M * M);
         // SAFETY: by the caller.
         unsafe {
-            if height < width {
-                for j in 0..height {
-                    line(to.add(j * near.to), from.add(j * near.from), last, width);
+            for j in (0..high).step_by(M) {
+                for l in (0..wide).step_by(M) {
+                    let f = from.add(j * near.from + l * last.from);
+                    let t = to.add(j * near.to + l * last.to);
+                    T::turn(f.0, last.from, t.0, near.to);
                 }
-            } else {
-                for l in 0..width {
-                    line(to.add(l * last.to), from.add(l * last.from), near, height);
+            }
+            for l in 0..width {
+                let left = if l < wide { high } else { 0 };
+                for j in left..height {
+                    let f = from.add(j * near.from + l * last.from).of::<T>();
+                    let t = to.add(j * near.to + l * last.to).of::<T>();
+                    t.write_unaligned(f.read_unaligned());
                 }
             }
         }
     }
 
-    /// `E` by `E` units, turned on the way into a copy in the first-level cache: every cache line of both arrays is touched
-    /// once, also where rows are a power of two apart.
+    /// `E` by `E` units, through a copy in the first-level cache: every cache line of both arrays is touched once, also where
+    /// rows are a power of two apart.
     #[inline(always)]
-    unsafe fn tile<T: Copy, const E: usize>(
+    unsafe fn tile<T: Unit, const E: usize>(
         &self,
         to: At,
         from: At,
         tile: &mut [[MaybeUninit<T>; E]; E],
     ) {
-        // Small squares, which the compiler turns in registers.
-        const M: usize = 4;
+        let line = size_of_val(&tile[0]);
+        let square = tile.as_mut_ptr().cast::<u8>();
         // SAFETY: by the caller; the tile holds E * E units, and is read where it was written.
         unsafe {
-            let lines = tile.as_mut_ptr().cast::<T>();
             for l in (0..E).step_by(M) {
                 for j in (0..E).step_by(M) {
-                    let square: [[T; M]; M] = from_fn(|a| {
-                        let at = from.add((l + a) * self.last.from + j * self.near.from);
-                        at.of::<[T; M]>().read_unaligned()
-                    });
-                    let turned: [[T; M]; M] = from_fn(|b| from_fn(|a| square[a][b]));
-                    for (b, line) in turned.iter().enumerate() {
-                        *lines.add((j + b) * E + l).cast::<[T; M]>() = *line;
-                    }
+                    let f = from.add(j * self.near.from + l * self.last.from);
+                    let t = square.add(j * line + l * size_of::<T>());
+                    T::turn(f.0, self.last.from, t, line);
                 }
             }
             for (j, row) in tile.iter().enumerate() {
                 let to = to.add(j * self.near.to);
-                std::ptr::copy_nonoverlapping(row.as_ptr().cast::<u8>(), to.0, size_of_val(row));
+                std::ptr::copy_nonoverlapping(row.as_ptr().cast::<u8>(), to.0, line);
             }
         }
     }

@@ -13,8 +13,10 @@ use std::ops::Range;
 const GROUPS: usize = 16;
 /// Elements of the tables that are added up at once.
 const PIECE: usize = 2048;
-/// Rows from this width on are worth looking through all indices in every thread.
-const WIDE: usize = 16;
+/// Elements of a row from which on it is worth looking through all indices in every thread.
+const WIDE: usize = 8;
+/// Updates that a thread lists at once.
+const LISTED: usize = 512;
 
 /// A sum into rows.
 pub(crate) struct Scatter {
@@ -122,9 +124,8 @@ impl Scatter {
             if threads > 1 && self.width >= WIDE && updates * self.width >= PARALLEL_WORK {
                 (0..threads).into_par_iter().with_max_len(1).for_each(|p| {
                     let rows = p * self.rows / threads..(p + 1) * self.rows / threads;
-                    let first = rows.start * self.width;
-                    let bytes = rows.len() * self.width * size_of::<T>();
-                    std::ptr::write_bytes(out.of::<T>().add(first).cast::<u8>(), 0, bytes);
+                    let first = out.add(rows.start * self.width * size_of::<T>());
+                    std::ptr::write_bytes(first.0, 0, rows.len() * self.width * size_of::<T>());
                     self.add_some::<T, I>(out, values, index, rows);
                 });
                 return;
@@ -154,7 +155,7 @@ impl Scatter {
         }
     }
 
-    /// Adds all updates of a range of rows.
+    /// Adds all updates of a range of rows. They are listed first, as whether an index is in the range is hard to predict.
     unsafe fn add_some<T: Number, I: Index>(
         &self,
         to: At,
@@ -163,13 +164,27 @@ impl Scatter {
         of: Range<usize>,
     ) {
         let width = self.width;
-        for k in 0..self.updates {
-            // SAFETY: by the caller; rows are clamped to the table.
-            unsafe {
-                let row = row_of(*index.of::<I>().add(k), self.rows);
-                if of.contains(&row) {
-                    let values = values.of::<T>().add(k * width);
-                    add_row(to.of::<T>().add(row * width), values, width);
+        let (to, values, index) = (to.of::<T>(), values.of::<T>(), index.of::<I>());
+        let mut list = [0u32; LISTED];
+        for start in (0..self.updates).step_by(LISTED) {
+            let mut listed = 0;
+            for k in 0..LISTED.min(self.updates - start) {
+                // SAFETY: by the caller.
+                let row = row_of(unsafe { *index.add(start + k) }, self.rows);
+                // `listed` is at most k.
+                list[listed % LISTED] = k as u32;
+                listed += usize::from(row.wrapping_sub(of.start) < of.len());
+            }
+            for k in list[..listed].iter().map(|&k| start + k as usize) {
+                // SAFETY: by the caller; rows are clamped to the table.
+                unsafe {
+                    let row = row_of(*index.add(k), self.rows);
+                    if width == 1 {
+                        let sum = to.add(row);
+                        *sum = (*sum).sum(*values.add(k));
+                    } else {
+                        add_row(to.add(row * width), values.add(k * width), width);
+                    }
                 }
             }
         }
