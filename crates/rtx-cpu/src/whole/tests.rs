@@ -1,5 +1,6 @@
 use super::*;
 use rtx_ir::{BinaryOp, DotDims, Op, ReduceKind};
+use rtx_testing::{Nan, assert_close};
 
 fn layout(dtype: DType, dims: &[usize]) -> Layout {
     Layout {
@@ -17,21 +18,32 @@ fn batched() -> Op {
     })
 }
 
-/// Bytes of a result on that many threads, from the same operands.
+/// Elements of operand `k`: waves, and rows of the whole table.
+fn values(k: usize, l: &Layout, out: &Layout) -> Vec<f64> {
+    let rows = out.dims.first().copied().unwrap_or(1);
+    let value = |e: usize| match l.dtype.is_float() {
+        true => f64::from(((e * (k + 3)) as f32 * 0.7).sin()),
+        false => (e * 7919 % rows) as f64,
+    };
+    (0..l.elements()).map(value).collect()
+}
+
+/// Bytes of a result on that many threads, from the same operands. Result and scratch are dirty before.
 fn bytes_on(threads: usize, op: &Op, inputs: &[Layout], out: &Layout) -> Vec<u8> {
+    let dirty = |bytes: usize| {
+        let b = Bytes::new(bytes);
+        // SAFETY: as many bytes are there.
+        unsafe { std::ptr::write_bytes(b.ptr(), 0xAA, bytes) };
+        b
+    };
     let fill = |(k, l): (usize, &Layout)| {
         let array = Bytes::new(l.bytes());
-        let value = |e: usize| match l.dtype.is_float() {
-            true => ((e * (k + 3)) as f64 * 0.7).sin(),
-            false => (e * 7 % 11) as f64,
-        };
-        let data: Vec<f64> = (0..l.elements()).map(value).collect();
         // SAFETY: the array holds the elements.
-        unsafe { write_f64(array.ptr(), l.dtype, &data) };
+        unsafe { write_f64(array.ptr(), l.dtype, &values(k, l, out)) };
         array
     };
     let mut arrays: Vec<Bytes> = inputs.iter().enumerate().map(fill).collect();
-    arrays.push(Bytes::new(out.bytes()));
+    arrays.push(dirty(out.bytes()));
     let kernel = WholeKernel {
         op: op.clone(),
         inputs: (0..inputs.len()).collect(),
@@ -40,7 +52,7 @@ fn bytes_on(threads: usize, op: &Op, inputs: &[Layout], out: &Layout) -> Vec<u8>
     };
     let pointers = Pointers(arrays.iter().map(Bytes::ptr).collect());
     let task = Task::new(op, inputs, out);
-    let scratch = Bytes::new(task.scratch(threads));
+    let scratch = dirty(task.scratch(threads));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     // SAFETY: the arrays and the scratch are those of the task.
     pool.unwrap()
@@ -141,6 +153,12 @@ fn no_operation_of_a_program_runs_by_the_reference_rules() {
         (Op::Concat(0), vec![x(&[4]), x(&[3])], x(&[7])),
         (Op::Gather, vec![x(&[4, 3]), i(&[])], x(&[3])),
         (Op::ScatterAdd, vec![x(&[4, 3]), i(&[4])], x(&[2, 3])),
+        (batched(), vec![x(&[2, 3, 0]), x(&[2, 0, 2])], x(&[2, 3, 2])),
+        (
+            batched(),
+            vec![x(&[2, 30, 20]), x(&[2, 20, 9])],
+            x(&[2, 30, 9]),
+        ),
         (dot, vec![x(&[4]), x(&[3])], x(&[4, 3])),
         (Op::ArgMax(1), vec![x(&[4, 3])], layout(DType::I64, &[4])),
         (
@@ -152,6 +170,18 @@ fn no_operation_of_a_program_runs_by_the_reference_rules() {
     for (op, inputs, out) in cases {
         let task = Task::new(&op, &inputs, &out);
         assert!(!matches!(task, Task::Reference(..)), "{op}");
+        let host = |(k, l): (usize, &Layout)| HostArray::new(l.dtype, &l.dims, values(k, l, &out));
+        let host: Vec<HostArray> = inputs.iter().enumerate().map(host).collect();
+        let refs: Vec<&HostArray> = host.iter().collect();
+        let expected = eval_op(&op, &refs, out.dtype, &out.dims).data;
+        let bytes = bytes_on(2, &op, &inputs, &out);
+        let aligned = Bytes::new(bytes.len());
+        // SAFETY: the bytes are those of the result.
+        let found = unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), aligned.ptr(), bytes.len());
+            read_f64(aligned.ptr(), out.dtype, out.elements())
+        };
+        assert_close(&op.to_string(), &found, &expected, 1e-6, Nan::Fails);
     }
     // The others still work.
     for (op, inputs, out) in [
