@@ -33,7 +33,7 @@ fn bytes_on(threads: usize, op: &Op, inputs: &[Layout], out: &Layout) -> Vec<u8>
     let dirty = |bytes: usize| {
         let b = Bytes::new(bytes);
         // SAFETY: as many bytes are there.
-        unsafe { std::ptr::write_bytes(b.ptr(), 0xAA, bytes) };
+        unsafe { std::ptr::write_bytes(b.ptr(), 0x7F, bytes) };
         b
     };
     let fill = |(k, l): (usize, &Layout)| {
@@ -51,12 +51,13 @@ fn bytes_on(threads: usize, op: &Op, inputs: &[Layout], out: &Layout) -> Vec<u8>
         rows: None,
     };
     let pointers = Pointers(arrays.iter().map(Bytes::ptr).collect());
-    let task = Task::new(op, inputs, out);
-    let scratch = dirty(task.scratch(threads));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    // SAFETY: the arrays and the scratch are those of the task.
-    pool.unwrap()
-        .install(|| unsafe { task.run(&kernel, &pointers, &scratch) });
+    pool.unwrap().install(|| {
+        let task = Task::new(op, inputs, out);
+        let scratch = dirty(task.scratch(threads));
+        // SAFETY: the arrays and the scratch are those of the task.
+        unsafe { task.run(&kernel, &pointers, &scratch) };
+    });
     // SAFETY: the result has as many bytes.
     unsafe { std::slice::from_raw_parts(pointers.0[inputs.len()], out.bytes()) }.to_vec()
 }
