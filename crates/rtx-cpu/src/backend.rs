@@ -2,7 +2,7 @@
 
 use crate::buffer::{Bytes, CpuArray, write_f64};
 use crate::kernel::{self, Pointers, Prepared};
-use crate::whole::{self, Array};
+use crate::whole::{Layout, Task};
 use crate::workspace::Workspace;
 use rtx_compiler::{Binding, Kernel, Program, RowCounts, WholeKernel};
 use rtx_ir::eval::HostArray;
@@ -107,34 +107,44 @@ impl CpuProgram {
         })
     }
 
+    /// The operations on whole arrays, for the extents of a run.
+    fn tasks(&self, dims: &[Vec<usize>]) -> Vec<Option<Task>> {
+        let layout = |b: usize| Layout {
+            dtype: self.program.buffers[b].dtype,
+            dims: dims[b].clone(),
+        };
+        let task = |k: &Ready| match k {
+            Ready::Whole(k) if k.rows.is_none() => {
+                let inputs: Vec<Layout> = k.inputs.iter().map(|&b| layout(b)).collect();
+                Some(Task::new(&k.op, &inputs, &layout(k.output)))
+            }
+            _ => None,
+        };
+        self.kernels.iter().map(task).collect()
+    }
+
     /// # Safety
-    /// The pointers lead to arrays of the given dims.
+    /// The pointers lead to arrays of the extents that the tasks were made for.
     unsafe fn step(
         &self,
         w: &mut Workspace,
-        dims: &[Vec<usize>],
+        tasks: &[Option<Task>],
         rows: &RowCounts,
         pointers: &Pointers,
     ) {
         w.run += 1;
-        for k in &self.kernels {
+        for (k, task) in self.kernels.iter().zip(tasks) {
             // SAFETY: by the caller.
             unsafe {
-                match k {
-                    Ready::Rows(p) => kernel::run(p, rows.rows(p.kernel.domain), pointers, w),
-                    Ready::Whole(k) if k.rows.is_some() => {
+                match (k, task) {
+                    (Ready::Rows(p), _) => {
+                        kernel::run(p, rows.rows(p.kernel.domain), pointers, w);
+                    }
+                    (Ready::Whole(k), Some(task)) => task.run(k, pointers, &w.whole),
+                    (Ready::Whole(k), None) => {
                         let count = rows.rows(k.rows) as f64;
                         let dtype = self.program.buffers[k.output].dtype;
                         write_f64(pointers.0[k.output], dtype, &[count]);
-                    }
-                    Ready::Whole(k) => {
-                        let array = |b: usize| Array {
-                            at: pointers.0[b],
-                            dtype: self.program.buffers[b].dtype,
-                            dims: dims[b].clone(),
-                        };
-                        let inputs: Vec<Array> = k.inputs.iter().map(|&b| array(b)).collect();
-                        whole::run(&k.op, &inputs, &array(k.output));
                     }
                 }
             }
@@ -196,6 +206,10 @@ impl Executable for CpuProgram {
             |v, o| v.dims() == dims[outputs[o]] && typed(v) == Some(dtype(o)),
             |o| Ok(Arc::new(CpuArray::new(dtype(o), &dims[outputs[o]]))),
         )?;
+        let tasks = self.tasks(&dims);
+        let threads = self.pool.current_num_threads();
+        let scratch = tasks.iter().flatten().map(|t| t.scratch(threads)).max();
+        w.whole.ensure(scratch.unwrap_or(0));
         for b in 0..dims.len() {
             if self.binding.is_internal(&self.program, b) {
                 w.buffers[b].ensure(bytes(b));
@@ -234,7 +248,7 @@ impl Executable for CpuProgram {
                 let t = &tables[if s == 0 { 0 } else { 1 + (s + 1) % 2 }];
                 // SAFETY: the tables lead to arrays of `dims`, and this run alone uses the workspace.
                 unsafe {
-                    self.step(&mut w, &dims, &rows, t);
+                    self.step(&mut w, &tasks, &rows, t);
                     for (o, &b) in self
                         .program
                         .outputs

@@ -12,6 +12,7 @@ mod elementwise;
 mod kernel;
 mod level;
 mod math;
+mod number;
 mod product;
 mod reference;
 mod whole;

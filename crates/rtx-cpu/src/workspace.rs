@@ -79,6 +79,8 @@ pub(crate) struct Workspace {
     pub(crate) accumulators: Bytes,
     /// Packed matrices of the kernel at hand.
     pub(crate) packed: Bytes,
+    /// Scratch of the operation on whole arrays at hand.
+    pub(crate) whole: Bytes,
     pub(crate) threads: PerThread,
     pub(crate) run: u64,
     /// Arrays of the state that the last run left.
@@ -91,6 +93,7 @@ impl Workspace {
             buffers: (0..buffers).map(|_| Bytes::new(0)).collect(),
             accumulators: Bytes::new(0),
             packed: Bytes::new(0),
+            whole: Bytes::new(0),
             threads: PerThread::new(threads),
             run: 0,
             spare: Vec::new(),

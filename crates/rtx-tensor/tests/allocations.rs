@@ -1,6 +1,9 @@
 //! A compiled step allocates nothing: counted, with the system's allocator wrapped.
 
-use rtx_tensor::{DType, Device, Tensor, compile, eval, value_and_grad_tree};
+use rtx_tensor::{
+    Compiled, DType, Device, DotDims, Tensor, Tree, compile, eval, value_and_grad,
+    value_and_grad_tree,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,10 +71,57 @@ fn steps_do_not_allocate() {
         &dev,
     )
     .unwrap();
-    let mut state = (w, m);
+    assert_steps_allocate_nothing(&step, (w, m), &x);
+}
+
+/// Operations on whole arrays: an embedding with its gradient (a sum into rows), batched products, permutations and
+/// ranges of the leading axis. The arrays are large enough for several threads.
+#[test]
+fn whole_arrays_do_not_allocate() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let dev = Device::cpu();
+    let random = |shape: &[usize]| {
+        Tensor::random_normal(rtx_tensor::Shape::of(shape), 1, DType::F32, &dev) * 0.1
+    };
+    let table = random(&[60, 30, 20]);
+    eval(&[&table]).unwrap();
+    let index = (0..400).map(|k| k * 7 % 60).collect();
+    let index: Tensor = Tensor::from_vec::<i64>(index, [400], &dev);
+    let batched = DotDims {
+        lhs_batch: vec![0],
+        rhs_batch: vec![0],
+        lhs_contract: vec![2],
+        rhs_contract: vec![2],
+    };
+    let step = compile(
+        |table: &Tensor, index: &Tensor| {
+            let loss = |t: &Tensor| {
+                let picked = t.gather(index);
+                let square = picked.dot_general(&picked, batched.clone());
+                let turned = Tensor::concat(&[&t.slice(0, 0, 30), &t.slice(0, 10, 60)], 0);
+                square.square().mean_all() + turned.permute(&[2, 1, 0]).slice(0, 1, 19).sum_all()
+            };
+            let (loss, g) = value_and_grad(loss)(table);
+            Ok((table - g * 1e-3, loss))
+        },
+        &table,
+        &index,
+        &dev,
+    )
+    .unwrap();
+    assert!(step.listing().contains("scatter_add"), "{}", step.listing());
+    assert_steps_allocate_nothing(&step, table, &index);
+}
+
+#[track_caller]
+fn assert_steps_allocate_nothing<S: Tree + Clone>(
+    step: &Compiled<S, Tensor, Tensor>,
+    mut state: S,
+    x: &Tensor,
+) {
     let mut count = |steps: usize| {
         let before = ALLOCATIONS.load(Ordering::Relaxed);
-        let (next, loss) = step.run(state.clone(), &x, steps).unwrap();
+        let (next, loss) = step.run(state.clone(), x, steps).unwrap();
         assert!(loss.item().unwrap().is_finite());
         state = next;
         ALLOCATIONS.load(Ordering::Relaxed) - before

@@ -3,6 +3,7 @@
 use super::block::{self, Rows, tile_at};
 use super::{Pointers, Prepared, neutral};
 use crate::buffer::write_f64;
+use crate::number::{Number, with_numeric};
 use crate::product::{Extents, Matrix, Real, add_transposed, times_matrix};
 use crate::workspace::{ThreadScratch, Workspace};
 use rtx_compiler::{Accumulator, DotGroup, Rearrange, Source, Step, SumGroup};
@@ -266,60 +267,6 @@ unsafe fn sum_dot<T: Real>(
     }
 }
 
-/// Runs a body with `T` bound to the Rust type of a numeric element type.
-macro_rules! with_numeric {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $t = f32;
-                $body
-            }
-            DType::F64 => {
-                type $t = f64;
-                $body
-            }
-            DType::I32 => {
-                type $t = i32;
-                $body
-            }
-            DType::I64 => {
-                type $t = i64;
-                $body
-            }
-            DType::Bool => {
-                type $t = u8;
-                $body
-            }
-        }
-    };
-}
-
-trait Number: Copy + PartialOrd {
-    fn sum(self, other: Self) -> Self;
-    fn product(self, other: Self) -> Self;
-    fn nan(self) -> bool;
-}
-
-macro_rules! number {
-    ($($t:ty, $add:expr, $mul:expr, $nan:expr;)*) => {$(
-        impl Number for $t {
-            #[inline(always)]
-            fn sum(self, other: Self) -> Self { let f: fn($t, $t) -> $t = $add; f(self, other) }
-            #[inline(always)]
-            fn product(self, other: Self) -> Self { let f: fn($t, $t) -> $t = $mul; f(self, other) }
-            #[inline(always)]
-            fn nan(self) -> bool { let f: fn($t) -> bool = $nan; f(self) }
-        }
-    )*};
-}
-number! {
-    f32, |a, b| a + b, |a, b| a * b, f32::is_nan;
-    f64, |a, b| a + b, |a, b| a * b, f64::is_nan;
-    i32, i32::wrapping_add, i32::wrapping_mul, |_| false;
-    i64, i64::wrapping_add, i64::wrapping_mul, |_| false;
-    u8, |a, b| a | b, |a, b| a & b, |_| false;
-}
-
 #[inline(always)]
 fn combined<T: Number>(kind: ReduceKind, a: T, b: T) -> T {
     match kind {
@@ -492,6 +439,9 @@ unsafe fn copy(
             let (source, target) = (from.add(r * from_row), out.add(r * to.columns * size));
             if c.clear {
                 std::ptr::write_bytes(target, 0, to.columns * size);
+            }
+            if c.dims.contains(&0) {
+                continue;
             }
             let mut index = [0usize; MAX_AXES];
             let (mut i, mut o) = (c.base_from, c.base_to);
