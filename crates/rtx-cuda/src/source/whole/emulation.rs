@@ -40,40 +40,46 @@ pub(crate) fn run(cases: &[Case]) -> Vec<Vec<Vec<u8>>> {
     let text: String = std::iter::once(PRELUDE).chain(texts).collect();
     let library = Library::build(&text).unwrap_or_else(|e| panic!("{e}"));
     let after = cases.iter().map(|case| {
+        case.run(&library)
+            .unwrap_or_else(|e| panic!("{e}\n{}", case.code))
+    });
+    after.collect()
+}
+
+impl Case {
+    /// The buffers after a run of the kernel in `library`.
+    pub(crate) fn run(&self, library: &Library) -> crate::Result<Vec<Vec<u8>>> {
         let mut builder = Builder::default();
-        let buffers = case.buffers.iter().enumerate();
+        let buffers = self.buffers.iter().enumerate();
         let at: Vec<usize> = buffers
             .map(|(k, b)| builder.add(&format!("buffer {k}"), b.len()))
             .collect();
         let table = builder.add("table", 8 * at.len());
         let mut memory = builder.build();
-        for (offset, data) in at.iter().zip(&case.buffers) {
+        for (offset, data) in at.iter().zip(&self.buffers) {
             memory.write(*offset, data);
         }
         let addresses = at.iter().map(|&o| memory.address(o));
         let addresses: Vec<u8> = addresses.flat_map(u64::to_le_bytes).collect();
         memory.write(table, &addresses);
+        let block = match self.geometry {
+            Geometry::Threads => 3,
+            Geometry::Blocks { .. } => BLOCK,
+        };
         let start = Start {
             callee: Callee::Kernel(0),
             grid: 2,
-            block: if case.geometry == Geometry::Threads {
-                3
-            } else {
-                BLOCK
-            },
+            block,
             shared: 0,
-            arguments: Arguments::Launch(Launch::of_rows(&case.rows)),
+            arguments: Arguments::Launch(Launch::of_rows(&self.rows)),
         };
         let table = memory.address(table);
-        library
-            .call(&mut memory, &case.name, &start, table)
-            .unwrap_or_else(|e| panic!("{e}\n{}", case.code));
-        let pairs = at.iter().zip(&case.buffers);
-        pairs
+        library.call(&mut memory, &self.name, &start, table)?;
+        let pairs = at.iter().zip(&self.buffers);
+        Ok(pairs
             .map(|(&o, b)| memory.read(o, b.len()).to_vec())
-            .collect()
-    });
-    after.collect()
+            .collect())
+    }
 }
 
 /// The kernel `name` that sets `y[e]` to `expression` of the operands `x0[e]`, `x1[e]`, ... for `n` elements.

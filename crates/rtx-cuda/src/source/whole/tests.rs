@@ -2,6 +2,8 @@
 
 use super::emulation::{self, Case, bytes, numbers};
 use super::*;
+use crate::emulate::Library;
+use crate::source::PRELUDE;
 use rtx_ir::eval::{HostArray, eval_op};
 use rtx_ir::{BinaryOp, Dim, DotDims, ReduceKind, UnaryOp};
 
@@ -440,6 +442,47 @@ fn what_the_host_does_or_no_rule_admits_gives_no_kernel() {
     }
 }
 
+/// Sums by a tree of threads and products by tiles, without each of their barriers in turn.
+fn missing_barriers_are_found() {
+    const BARRIER: &str = "__syncthreads();";
+    let mut t = Table::default();
+    let d = DType::F64;
+    t.add(
+        Op::Reduce(ReduceKind::Sum, vec![0]),
+        &[(d, &[3000])],
+        (d, &[]),
+    );
+    t.add(
+        Op::Reduce(ReduceKind::Max, vec![1]),
+        &[(d, &[5, 700])],
+        (d, &[5]),
+    );
+    let product = DotDims {
+        lhs_batch: vec![],
+        rhs_batch: vec![],
+        lhs_contract: vec![1],
+        rhs_contract: vec![0],
+    };
+    t.add(
+        Op::Dot(product),
+        &[(d, &[70, 40]), (d, &[40, 130])],
+        (d, &[70, 130]),
+    );
+    let codes: String = t.cases.iter().map(|c| c.code.as_str()).collect();
+    let text = format!("{PRELUDE}{codes}");
+    let barriers: Vec<_> = text.match_indices(BARRIER).collect();
+    assert_eq!(barriers.len(), 5, "three of a sum, two of a product");
+    for (at, _) in barriers {
+        let spoilt = format!("{}{}", &text[..at], &text[at + BARRIER.len()..]);
+        let library = Library::build(&spoilt).unwrap_or_else(|e| panic!("{e}"));
+        let reports = t.cases.iter().filter_map(|c| c.run(&library).err());
+        let reports: Vec<String> = reports.map(|e| e.to_string()).collect();
+        println!("{reports:?}");
+        let found = reports.iter().any(|r| r.contains("no barrier between"));
+        assert!(found, "{}", text[..at].matches('\n').count() + 1);
+    }
+}
+
 /// Run the generated text as C++.
 mod needs_gxx {
     #[test]
@@ -452,5 +495,11 @@ mod needs_gxx {
     #[ignore = "needs g++"]
     fn long_sums_stay_exact() {
         super::long_sums_stay_exact();
+    }
+
+    #[test]
+    #[ignore = "needs g++"]
+    fn missing_barriers_are_found() {
+        super::missing_barriers_are_found();
     }
 }
