@@ -57,7 +57,8 @@ pub(crate) fn encode(dtype: DType, data: &[f64]) -> Vec<u8> {
     bytes
 }
 
-fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
+/// The elements of `dtype` in memory as doubles.
+pub(crate) fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     fn part<const N: usize>(x: &[u8]) -> [u8; N] {
         let mut out = [0; N];
         out.copy_from_slice(x);

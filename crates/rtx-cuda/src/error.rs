@@ -114,6 +114,14 @@ pub enum Error {
         /// What to do.
         instead: String,
     },
+    /// The emulation on the host cannot run, or has found a kernel to be wrong.
+    #[error("emulation of {kernel}: {found}")]
+    Emulation {
+        /// Name of the kernel, or of what is needed.
+        kernel: String,
+        /// What is wrong.
+        found: String,
+    },
     /// A mistake in the graph or its inputs.
     #[error(transparent)]
     Graph(#[from] rtx_ir::Error),

@@ -12,9 +12,14 @@
 mod array;
 mod backend;
 pub mod driver;
+#[cfg(any(test, feature = "emulate"))]
+mod emulate;
 mod error;
+mod plan;
 mod program;
 mod source;
 
 pub use backend::{CudaBackend, compile_only};
+#[cfg(feature = "emulate")]
+pub use emulate::EmulatedBackend;
 pub use error::{Error, Result};

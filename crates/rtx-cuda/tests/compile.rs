@@ -1,4 +1,4 @@
-//! NVRTC and the kernel cache, on any machine; parts are skipped where NVRTC is absent.
+//! NVRTC and the kernel cache.
 
 use rtx_cuda::Error;
 use rtx_cuda::driver::{Cache, Key, Origin, Version, compile, nvrtc, probe};
@@ -16,20 +16,6 @@ const VERSION: Version = Version {
     minor: 0,
 };
 
-fn has_nvrtc() -> bool {
-    match nvrtc() {
-        Ok(found) => {
-            println!("{found:?}");
-            true
-        }
-        Err(error) => {
-            assert!(matches!(error, Error::NoNvrtc { .. }), "{error}");
-            println!("skipped: {error}");
-            false
-        }
-    }
-}
-
 #[test]
 fn a_machine_without_cuda_gets_an_error_that_says_why() {
     match probe() {
@@ -43,65 +29,6 @@ fn a_machine_without_cuda_gets_an_error_that_says_why() {
         Err(Error::NoDevice { found: 0, .. }) => {}
         Err(error) => panic!("unexpected: {error}"),
     }
-}
-
-#[test]
-fn one_source_compiles_for_every_generation() {
-    if !has_nvrtc() {
-        return;
-    }
-    for arch in [
-        "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120",
-    ] {
-        match compile(ADD, "add", arch, OPTIONS) {
-            Ok(cubin) => {
-                assert!(cubin.starts_with(b"\x7fELF"), "{arch}");
-                let again = compile(ADD, "add", arch, OPTIONS).expect("compiled once");
-                assert_eq!(cubin, again, "{arch}: not reproducible");
-            }
-            // An NVRTC that is older than the chip.
-            Err(Error::UnknownArch { .. }) if nvrtc().is_ok_and(|n| n.version() < VERSION) => {}
-            Err(error) => panic!("{arch}: {error}"),
-        }
-    }
-}
-
-#[test]
-fn an_unknown_architecture_is_named_with_those_known() {
-    if !has_nvrtc() {
-        return;
-    }
-    let error = compile(ADD, "add", "sm_13", OPTIONS).expect_err("no such chip");
-    assert!(matches!(&error, Error::UnknownArch { .. }), "{error}");
-    let text = error.to_string();
-    assert!(text.contains("sm_13 ") && text.contains("sm_80"), "{text}");
-}
-
-#[test]
-fn a_mistake_is_shown_with_its_line() {
-    if !has_nvrtc() {
-        return;
-    }
-    let source = ADD.replace("a[i] + b[i]", "a[i] + missing[i]");
-    let error = compile(&source, "add", "sm_80", OPTIONS).expect_err("a name is undefined");
-    let Error::Compile {
-        kernel,
-        log,
-        excerpt,
-        ..
-    } = &error
-    else {
-        panic!("{error}");
-    };
-    assert_eq!(kernel, "add");
-    assert!(log.contains("missing"), "{log}");
-    assert!(excerpt.contains(">    4 | "), "{excerpt}");
-    assert!(excerpt.contains("missing[i]"), "{excerpt}");
-
-    let error = compile(ADD, "add", "sm_80", &["--no-such-option"]).expect_err("a bad option");
-    assert!(error.to_string().contains("no-such-option"), "{error}");
-    let error = compile("a\0b", "zero", "sm_80", &[]).expect_err("a zero byte");
-    assert!(matches!(error, Error::Misuse { .. }), "{error}");
 }
 
 fn key(source: &str) -> Key {
@@ -252,22 +179,77 @@ fn the_oldest_leave_when_it_is_full() {
     assert_eq!(fetch("b"), Origin::Compiled);
 }
 
-#[test]
-fn the_cache_spares_the_compiler() {
-    if !has_nvrtc() {
-        return;
+mod needs_nvrtc {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs NVRTC"]
+    fn one_source_compiles_for_every_generation() {
+        for arch in [
+            "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120",
+        ] {
+            match compile(ADD, "add", arch, OPTIONS) {
+                Ok(cubin) => {
+                    assert!(cubin.starts_with(b"\x7fELF"), "{arch}");
+                    let again = compile(ADD, "add", arch, OPTIONS).expect("compiled once");
+                    assert_eq!(cubin, again, "{arch}: not reproducible");
+                }
+                // An NVRTC that is older than the chip.
+                Err(Error::UnknownArch { .. }) if nvrtc().is_ok_and(|n| n.version() < VERSION) => {}
+                Err(error) => panic!("{arch}: {error}"),
+            }
+        }
     }
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let cache = Cache::at(dir.path(), 1 << 20);
-    let compile = |source| {
-        cache
-            .compile(source, "add", "sm_80", OPTIONS)
-            .expect("compiles")
-    };
-    let first = compile(ADD);
-    assert_eq!((first.origin, &first.warning), (Origin::Compiled, &None));
-    let second = compile(ADD);
-    assert_eq!(second.origin, Origin::Disk);
-    assert_eq!(first.cubin, second.cubin);
-    assert_eq!(compile(&ADD.replace('+', "-")).origin, Origin::Compiled);
+
+    #[test]
+    #[ignore = "needs NVRTC"]
+    fn an_unknown_architecture_is_named_with_those_known() {
+        let error = compile(ADD, "add", "sm_13", OPTIONS).expect_err("no such chip");
+        assert!(matches!(&error, Error::UnknownArch { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("sm_13 ") && text.contains("sm_80"), "{text}");
+    }
+
+    #[test]
+    #[ignore = "needs NVRTC"]
+    fn a_mistake_is_shown_with_its_line() {
+        let source = ADD.replace("a[i] + b[i]", "a[i] + missing[i]");
+        let error = compile(&source, "add", "sm_80", OPTIONS).expect_err("a name is undefined");
+        let Error::Compile {
+            kernel,
+            log,
+            excerpt,
+            ..
+        } = &error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!(kernel, "add");
+        assert!(log.contains("missing"), "{log}");
+        assert!(excerpt.contains(">    4 | "), "{excerpt}");
+        assert!(excerpt.contains("missing[i]"), "{excerpt}");
+
+        let error = compile(ADD, "add", "sm_80", &["--no-such-option"]).expect_err("a bad option");
+        assert!(error.to_string().contains("no-such-option"), "{error}");
+        let error = compile("a\0b", "zero", "sm_80", &[]).expect_err("a zero byte");
+        assert!(matches!(error, Error::Misuse { .. }), "{error}");
+    }
+
+    #[test]
+    #[ignore = "needs NVRTC"]
+    fn the_cache_spares_the_compiler() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::at(dir.path(), 1 << 20);
+        let compile = |source| {
+            cache
+                .compile(source, "add", "sm_80", OPTIONS)
+                .expect("compiles")
+        };
+        let first = compile(ADD);
+        assert_eq!((first.origin, &first.warning), (Origin::Compiled, &None));
+        let second = compile(ADD);
+        assert_eq!(second.origin, Origin::Disk);
+        assert_eq!(first.cubin, second.cubin);
+        assert_eq!(compile(&ADD.replace('+', "-")).origin, Origin::Compiled);
+    }
 }

@@ -114,7 +114,8 @@ impl Device {
     }
 
     /// A device by name: `cpu`, `cuda` (the first GPU), `cuda:1` and so on, or `reference`. With the feature `cuda`
-    /// there is also `cuda-check:sm_90a`, which runs on the CPU and compiles every program for that GPU besides.
+    /// there is also `cuda-check:sm_90a`, which runs on the CPU and compiles every program for that GPU besides, with
+    /// the feature `cuda-emulate` the device of that name, which runs the kernels for a GPU on the CPU and checks them.
     ///
     /// # Errors
     /// A name that this build does not have, or a device that cannot be used as it is set up.
@@ -127,6 +128,8 @@ impl Device {
             ("cuda", _, Ok(ordinal)) => Device::cuda(ordinal)?,
             #[cfg(feature = "cuda")]
             ("cuda-check", arch, _) if !arch.is_empty() => gpu::checking(arch)?,
+            #[cfg(feature = "cuda-emulate")]
+            ("cuda-emulate", "", _) => gpu::emulating()?,
             _ => {
                 return Err(Error::Device {
                     asked: name.to_string(),

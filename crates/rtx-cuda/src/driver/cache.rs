@@ -103,6 +103,11 @@ impl Cache {
         }
     }
 
+    /// Where entries are stored.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
     /// Code of a source: from the cache, or compiled and stored. Arguments are those of
     /// [`compile`](super::compile()). Safe for several threads and processes at a time.
     ///

@@ -5,7 +5,7 @@ mod scalar;
 mod whole;
 
 pub(crate) use rows::{RowSource, THREADS};
-pub(crate) use whole::{BLOCK, Extent, Geometry, WholeSource};
+pub(crate) use whole::{BLOCK, Geometry, WholeSource};
 
 use crate::Error;
 use rtx_compiler::{Kernel, Program};

@@ -59,6 +59,19 @@ pub(super) fn checking(arch: &str) -> Result<Device> {
     })))
 }
 
+/// The kernels for a GPU on the CPU, one device per process.
+#[cfg(feature = "cuda-emulate")]
+pub(super) fn emulating() -> Result<Device> {
+    static ONE: std::sync::OnceLock<Device> = std::sync::OnceLock::new();
+    let backend = rtx_cuda::EmulatedBackend::new().map_err(|e| Error::Device {
+        asked: "cuda-emulate".to_string(),
+        reason: e.to_string(),
+    })?;
+    Ok(ONE
+        .get_or_init(|| Device::with_backend(Box::new(backend)))
+        .clone())
+}
+
 impl Backend for Checking {
     fn name(&self) -> &str {
         &self.name

@@ -2,6 +2,8 @@
 
 use super::emulation::{self, Case, bytes, numbers};
 use super::*;
+use crate::emulate::Library;
+use crate::source::PRELUDE;
 use rtx_ir::eval::{HostArray, eval_op};
 use rtx_ir::{BinaryOp, Dim, DotDims, ReduceKind, UnaryOp};
 
@@ -365,16 +367,13 @@ fn products(t: &mut Table, d: DType) {
     t.add(dims(&[], &[], &[0], &[0]), &[x, y, x, y], (d, &[30, 40]));
 }
 
-#[test]
 fn every_operation_agrees_with_the_reference() {
     let mut t = Table::default();
     elementwise(&mut t);
     made(&mut t);
     moved(&mut t);
     folded(&mut t);
-    let Some(results) = emulation::run(&t.cases) else {
-        return;
-    };
+    let results = emulation::run(&t.cases);
     for ((test, case), after) in t.tests.iter().zip(&t.cases).zip(&results) {
         let got = numbers(test.out, &after[1]);
         assert_eq!(got.len(), test.expected.len(), "{}", test.label);
@@ -391,7 +390,6 @@ fn every_operation_agrees_with_the_reference() {
     println!("{} kernels", t.cases.len());
 }
 
-#[test]
 fn long_sums_stay_exact() {
     let mut t = Table::default();
     let n = 1_000_000;
@@ -403,9 +401,7 @@ fn long_sums_stay_exact() {
     let index = HostArray::new(DType::I32, &[n], vec![0.0; n]);
     let scatter = [x(&[n]), (index, shape(&[n]))];
     t.add_on(Op::ScatterAdd, &scatter, (DType::F32, &[1]));
-    let Some(results) = emulation::run(&t.cases) else {
-        return;
-    };
+    let results = emulation::run(&t.cases);
     for (test, after) in t.tests.iter().zip(&results) {
         let got = numbers(test.out, &after[1]);
         for (g, w) in got.iter().zip(&test.expected) {
@@ -443,5 +439,67 @@ fn what_the_host_does_or_no_rule_admits_gives_no_kernel() {
             whole_kernel("k", &k, &program, &domains()).is_none(),
             "{k:?}"
         );
+    }
+}
+
+/// Sums by a tree of threads and products by tiles, without each of their barriers in turn.
+fn missing_barriers_are_found() {
+    const BARRIER: &str = "__syncthreads();";
+    let mut t = Table::default();
+    let d = DType::F64;
+    t.add(
+        Op::Reduce(ReduceKind::Sum, vec![0]),
+        &[(d, &[3000])],
+        (d, &[]),
+    );
+    t.add(
+        Op::Reduce(ReduceKind::Max, vec![1]),
+        &[(d, &[5, 700])],
+        (d, &[5]),
+    );
+    let product = DotDims {
+        lhs_batch: vec![],
+        rhs_batch: vec![],
+        lhs_contract: vec![1],
+        rhs_contract: vec![0],
+    };
+    t.add(
+        Op::Dot(product),
+        &[(d, &[70, 40]), (d, &[40, 130])],
+        (d, &[70, 130]),
+    );
+    let codes: String = t.cases.iter().map(|c| c.code.as_str()).collect();
+    let text = format!("{PRELUDE}{codes}");
+    let barriers: Vec<_> = text.match_indices(BARRIER).collect();
+    assert_eq!(barriers.len(), 5, "three of a sum, two of a product");
+    for (at, _) in barriers {
+        let spoilt = format!("{}{}", &text[..at], &text[at + BARRIER.len()..]);
+        let library = Library::build(&spoilt).unwrap_or_else(|e| panic!("{e}"));
+        let reports = t.cases.iter().filter_map(|c| c.run(&library).err());
+        let reports: Vec<String> = reports.map(|e| e.to_string()).collect();
+        println!("{reports:?}");
+        let found = reports.iter().any(|r| r.contains("no barrier between"));
+        assert!(found, "{}", text[..at].matches('\n').count() + 1);
+    }
+}
+
+/// Run the generated text as C++.
+mod needs_gxx {
+    #[test]
+    #[ignore = "needs g++"]
+    fn every_operation_agrees_with_the_reference() {
+        super::every_operation_agrees_with_the_reference();
+    }
+
+    #[test]
+    #[ignore = "needs g++"]
+    fn long_sums_stay_exact() {
+        super::long_sums_stay_exact();
+    }
+
+    #[test]
+    #[ignore = "needs g++"]
+    fn missing_barriers_are_found() {
+        super::missing_barriers_are_found();
     }
 }
