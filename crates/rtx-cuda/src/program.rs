@@ -10,8 +10,8 @@ use crate::plan::{Arguments, Callee, Layout, Plan};
 use crate::source;
 use crate::{Error, Result};
 use rtx_compiler::{Program, RowCounts};
-use rtx_ir::Value;
-use rtx_runtime::{Executable, ProgramStats};
+use rtx_ir::{DType, Value};
+use rtx_runtime::{Executable, ProgramStats, Turns};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,13 @@ struct Bound {
     arena: Memory,
     /// Graphs of so many pairs of steps, longest first.
     graphs: Vec<(usize, Graph)>,
+    /// Arrays of the state that the last run left.
+    spare: Vec<Value>,
+}
+
+/// Element type of an array of this backend.
+fn typed(v: &Value) -> Option<DType> {
+    v.as_any().downcast_ref::<CudaArray>().map(|a| a.dtype)
 }
 
 impl CudaProgram {
@@ -90,6 +97,7 @@ impl CudaProgram {
             layout,
             arena,
             graphs: Vec::new(),
+            spare: Vec::new(),
         })
     }
 
@@ -165,17 +173,16 @@ impl CudaProgram {
         carry: &[(usize, usize)],
         steps: usize,
     ) -> rtx_runtime::Result<Vec<Value>> {
-        let typed = |v: &Value| v.as_any().downcast_ref::<CudaArray>().map(|a| a.dtype);
         let rows = RowCounts::of(&self.plan.program, &inputs, typed)?;
         let inputs = inputs
-            .iter()
+            .into_iter()
             .map(|v| self.local(v))
             .collect::<Result<Vec<Value>>>()?;
         let mut bound = match self.take(&rows) {
             Some(bound) => bound,
             None => self.bind(rows)?,
         };
-        let outputs = self.run(&mut bound, &inputs, carry, steps)?;
+        let outputs = self.run(&mut bound, inputs, carry, steps)?;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() >= KEPT {
             idle.remove(0);
@@ -191,10 +198,10 @@ impl CudaProgram {
     }
 
     /// Copies an array of another device.
-    fn local(&self, v: &Value) -> Result<Value> {
+    fn local(&self, v: Value) -> Result<Value> {
         let here = v.as_any().downcast_ref::<CudaArray>();
         if here.is_some_and(|a| Arc::ptr_eq(a.memory.context(), &self.context)) {
-            return Ok(v.clone());
+            return Ok(v);
         }
         Ok(Arc::new(CudaArray::from_host(
             &self.context,
@@ -205,37 +212,29 @@ impl CudaProgram {
     fn run(
         &self,
         bound: &mut Bound,
-        inputs: &[Value],
+        mut inputs: Vec<Value>,
         carry: &[(usize, usize)],
         steps: usize,
-    ) -> Result<Vec<Value>> {
+    ) -> rtx_runtime::Result<Vec<Value>> {
         let program = &self.plan.program;
         let outputs = &program.outputs;
-        let new_output = |o: usize| {
-            CudaArray::new(
-                &self.context,
-                program.buffers[o].dtype,
-                &bound.layout.dims[o],
-            )
-        };
-        let first = outputs
-            .iter()
-            .map(|&o| new_output(o))
-            .collect::<Result<Vec<_>>>()?;
-        // A second set for the state, so that a step reads one set and writes the other.
-        let carried = |o: usize| steps > 1 && carry.iter().any(|(_, x)| *x == o);
-        let second = (0..outputs.len())
-            .map(|o| carried(o).then(|| new_output(outputs[o])).transpose())
-            .collect::<Result<Vec<_>>>()?;
-        let set = |k: usize, o: usize| match (&second[o], k) {
-            (Some(s), 1) => s,
-            _ => &first[o],
-        };
+        let dims = &bound.layout.dims;
+        let dtype = |o: usize| program.buffers[outputs[o]].dtype;
+        let turns = Turns::new(
+            &mut inputs,
+            carry,
+            outputs.len(),
+            steps,
+            &mut bound.spare,
+            |v, o| v.dims() == dims[outputs[o]] && typed(v) == Some(dtype(o)),
+            |o| {
+                let array = CudaArray::new(&self.context, dtype(o), &dims[outputs[o]])?;
+                Ok(Arc::new(array) as Value)
+            },
+        )?;
         let pointer = |a: &CudaArray| a.memory.pointer();
-        let given: Vec<u64> = inputs
-            .iter()
-            .map(|v| v.as_any().downcast_ref::<CudaArray>().map_or(0, pointer))
-            .collect();
+        let address = |v: &Value| v.as_any().downcast_ref::<CudaArray>().map_or(0, pointer);
+        let given: Vec<u64> = inputs.iter().map(address).collect();
         let constants: Vec<_> = self
             .constants
             .iter()
@@ -245,7 +244,7 @@ impl CudaProgram {
         let tables = self
             .plan
             .tables(layout, base, &given, &constants, carry, |k, o| {
-                pointer(set(k, o))
+                address(turns.array(k, o))
             });
         self.context
             .upload(bound.arena.at(layout.tables.offset), &tables)?;
@@ -263,12 +262,9 @@ impl CudaProgram {
         if left == 1 {
             self.step(bound, 1)?;
         }
-        let last = (steps + 1) % 2;
-        Ok(first
-            .into_iter()
-            .zip(second)
-            .map(|(a, b)| Arc::new(if last == 1 { b.unwrap_or(a) } else { a }) as Value)
-            .collect())
+        let (last, free) = turns.finish(steps);
+        bound.spare = free;
+        Ok(last)
     }
 }
 

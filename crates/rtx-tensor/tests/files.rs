@@ -467,15 +467,12 @@ fn absent_files_and_folders_that_refuse_are_named() {
 
 #[cfg(unix)]
 #[test]
+#[ignore = "needs a user who may not write everywhere"]
 fn a_folder_without_permission_is_named() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let closed = std::fs::Permissions::from_mode(0o555);
     std::fs::set_permissions(folder.path(), closed).unwrap();
-    if std::fs::write(folder.path().join("probe"), "").is_ok() {
-        println!("skipped: this user may write everywhere");
-        return;
-    }
     let (text, _) = refusal(Tensor::ones([2], &cpu()).save_npy(folder.path().join("x.npy")));
     assert!(text.contains("another folder"), "{text}");
 }

@@ -2,7 +2,6 @@
 
 use super::nvrtc::{Nvrtc, Outcome, nvrtc};
 use crate::{Error, Result};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The architecture to compile for on a device of the given compute capability: the variant with all
 /// features of that very chip where one exists (`sm_90a`, `sm_100a`), else the plain one (`sm_86`).
