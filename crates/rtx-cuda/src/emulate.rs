@@ -210,6 +210,16 @@ impl EmulatedProgram {
     /// Runs one step.
     fn step(&self, memory: &mut Memory, layout: &Layout, base: usize, table: usize) -> Result<()> {
         let table = self.plan.table_at(layout, memory.address(base), table);
+        let buffers = &self.plan.program.buffers;
+        let counts = self.plan.counts(layout);
+        for (b, at) in layout.at.iter().enumerate() {
+            if let Some(offset) = at
+                && counts.iter().all(|c| c.offset != *offset)
+            {
+                let size = bytes(buffers[b].dtype, &layout.dims[b]);
+                memory.forget(base + offset, size);
+            }
+        }
         for start in self.plan.starts(layout, memory.address(base)) {
             // What the last kernel left must not stand in for what this one forgot.
             memory.forget(base + layout.scratch.offset, layout.scratch.bytes);

@@ -217,8 +217,10 @@ impl Library {
                 (1, (&raw const three).cast())
             }
         };
+        // Without a period that the number of kernels of a program could share.
         let number = self.launches.fetch_add(1, Ordering::Relaxed);
-        let order = if number % 3 < 2 { number % 3 } else { number };
+        let order = number.wrapping_mul(0x9E37_79B9) >> 16;
+        let order = if order % 3 < 2 { order % 3 } else { order };
         let mut device = memory.device();
         let mut report = Report::default();
         let grid = u32::try_from(start.grid).map_err(|e| refuse(name, e))?;
