@@ -278,11 +278,19 @@ fn unusable_data_are_refused() {
     holed[[5, 4, 2]] = f64::NAN;
     holed[[6, 4, 0]] = f64::INFINITY;
     let path = folder.npz("nan.npz", &holed, &[]);
-    let text = message(&path, &options("x,y,phase"));
+    let everywhere = LoadOptions {
+        mask: MaskSource::All,
+        ..options("x,y,phase")
+    };
+    let text = message(&path, &everywhere);
     assert!(
         text.contains("2 of the 120 pixels") && text.contains("x 5, y 4"),
         "{text}"
     );
+    // The automatic mask fills its holes, but not with these.
+    let wave = WaveField::load(&path, &options("x,y,phase")).unwrap();
+    assert_eq!(count(&wave.mask), 118);
+    assert!(wave.provenance.warnings[0].starts_with("2 pixels that are NaN"));
 
     let empty = ArrayD::zeros(IxDyn(&[0, 10, 4]));
     let path = folder.npz("empty.npz", &empty, &[]);

@@ -12,7 +12,8 @@ use crate::axes::{Axis, AxisOrder, Component, ComponentSelection, example_axes};
 use crate::error::{MreError, Result, Shape};
 use crate::harmonic::{Harmonics, harmonics};
 use crate::io::{ArrayFile, NamedArray};
-use crate::mask;
+use crate::mask::{self, AutoMask};
+use crate::phase::{self, UnwrappedPhase};
 
 /// Vibration frequencies that can be meant, Hz: from below a heartbeat to ultrasound.
 const FREQUENCIES: RangeInclusive<f64> = 1e-3..=1e7;
@@ -87,7 +88,15 @@ impl Loader<'_> {
         let components = self.components(&axes, data.len_of(NdAxis(1)))?;
         let has_phase = axes.has(Axis::Phase);
         let (positions, parts) = components;
-        let data = data.select(NdAxis(1), &positions);
+        let mut data = data.select(NdAxis(1), &positions);
+        let grid = (
+            data.len_of(NdAxis(3)),
+            data.len_of(NdAxis(4)),
+            data.len_of(NdAxis(5)),
+        );
+        let given = self.given_mask(&axes, grid)?;
+        let mut warnings = Vec::new();
+        let mut unwrapped = None;
         let Harmonics {
             first: mut u,
             mut second,
@@ -96,10 +105,21 @@ impl Loader<'_> {
                 return Err(self.bad(
                     &name,
                     "the array is complex and has a phase axis; displacement over the phase \
-                     offsets is real. Take the unwrapped phase of a complex signal first; leave \
+                     offsets is real. Take the angle of a complex signal first (it is unwrapped here); leave \
                      `phase` out of --axes if the array is the harmonic",
                 ));
             }
+            unwrapped = phase::unwrap_phase(
+                &mut data,
+                given.as_ref().map(|(mask, _)| mask),
+                self.options.unwrapping,
+            )
+            .map_err(|problem| MreError::WrappedPhase {
+                path: self.path.to_owned(),
+                variable: name.clone(),
+                problem,
+            })?;
+            warnings.extend(unwrapped.as_ref().map(|u| say_unwrapped(u, &freq, &parts)));
             harmonics(data.view(), &name, self.options.time_sign)?
         } else {
             if !is_complex {
@@ -128,13 +148,23 @@ impl Loader<'_> {
 
         self.refuse_zero_components(&name, &u, &freq, &parts)?;
         self.refuse_extreme_amplitudes(&name, &u)?;
-        let (mask, mask_from) = self.mask(&axes, &u)?;
+        let (mut mask, mask_from) = match given {
+            Some(given) => given,
+            None => self.automatic_mask(&u, &mut warnings),
+        };
+        if let Some(unwrapped) = &unwrapped {
+            mask.zip_mut_with(&unwrapped.lost, |inside, lost| *inside &= !lost);
+        }
         let whole = mask::count(&mask);
         let mut mask = mask::erode(&mask, self.options.erode);
-        let unreliable = match (&second, &self.options.mask) {
-            (Some(second), MaskSource::Auto(_)) => mask::drop_unreliable(&mut mask, second),
-            _ => 0,
-        };
+        if let (Some(second), MaskSource::Auto(_)) = (&second, &self.options.mask) {
+            let unreliable = mask::drop_unreliable(&mut mask, &u, second);
+            if unreliable > 0 {
+                warnings.push(format!(
+                    "{unreliable} pixels with an outlying second harmonic were taken out of the mask"
+                ));
+            }
+        }
         let mask_pixels = mask::count(&mask);
         if mask_pixels == 0 {
             return Err(self.bad(&name, self.empty_mask(&mask_from, whole)));
@@ -157,10 +187,8 @@ impl Loader<'_> {
                 freq_from,
                 mask_from,
                 mask_pixels,
-                warnings: (unreliable > 0)
-                    .then(|| format!("{unreliable} pixels with an outlying second harmonic were taken out of the mask"))
-                    .into_iter()
-                    .collect(),
+                unwrapped,
+                warnings,
             },
             u,
             freq,
@@ -397,21 +425,45 @@ impl Loader<'_> {
         ))
     }
 
-    fn mask(&self, axes: &AxisOrder, u: &Array5<Complex64>) -> Result<(Array3<bool>, String)> {
-        let (_, _, nx, ny, nz) = u.dim();
+    /// The pixels whose amplitude says tissue. Pixels without a finite value are left out, after the holes were filled.
+    fn automatic_mask(
+        &self,
+        u: &Array5<Complex64>,
+        warnings: &mut Vec<String>,
+    ) -> (Array3<bool>, String) {
+        let rule = match &self.options.mask {
+            MaskSource::Auto(rule) => *rule,
+            _ => AutoMask::default(),
+        };
+        let amplitude = u
+            .mapv(|v| v.norm_sqr())
+            .sum_axis(NdAxis(0))
+            .sum_axis(NdAxis(0))
+            .mapv(f64::sqrt);
+        let mut mask = rule.apply(amplitude.view());
+        let before = mask::count(&mask);
+        mask.zip_mut_with(&amplitude, |inside, a| *inside &= a.is_finite());
+        let holes = before - mask::count(&mask);
+        if holes > 0 {
+            warnings.push(format!(
+                "{holes} pixels that are NaN or infinite were left out of the automatic mask"
+            ));
+        }
+        (mask, "automatic, from the amplitude".into())
+    }
+
+    /// A mask that does not depend on the field; `None` for the automatic one.
+    fn given_mask(
+        &self,
+        axes: &AxisOrder,
+        (nx, ny, nz): (usize, usize, usize),
+    ) -> Result<Option<(Array3<bool>, String)>> {
         match &self.options.mask {
-            MaskSource::All => Ok((Array3::from_elem((nx, ny, nz), true), "all pixels".into())),
-            MaskSource::Auto(rule) => {
-                let amplitude = u
-                    .mapv(|v| v.norm_sqr())
-                    .sum_axis(NdAxis(0))
-                    .sum_axis(NdAxis(0))
-                    .mapv(f64::sqrt);
-                Ok((
-                    rule.apply(amplitude.view()),
-                    "automatic, from the amplitude".into(),
-                ))
-            }
+            MaskSource::All => Ok(Some((
+                Array3::from_elem((nx, ny, nz), true),
+                "all pixels".into(),
+            ))),
+            MaskSource::Auto(_) => Ok(None),
             MaskSource::Array { file, variable } => {
                 let opened;
                 let (path, source) = match file {
@@ -444,10 +496,10 @@ impl Loader<'_> {
                         Shape::new(&[nx, ny, nz])
                     )));
                 }
-                Ok((
+                Ok(Some((
                     mask,
                     format!("array `{}` of `{}`", array.name, path.display()),
-                ))
+                )))
             }
         }
     }
@@ -476,6 +528,24 @@ impl Loader<'_> {
             )),
         }
     }
+}
+
+/// What was unwrapped, for the user.
+fn say_unwrapped(unwrapped: &UnwrappedPhase, freq: &[f64], parts: &[Component]) -> String {
+    let blocks = unwrapped.blocks.iter().map(|&(f, c)| match parts.len() {
+        1 => format!("{} Hz", short(freq[f])),
+        _ => format!("{} Hz {}", short(freq[f]), parts[c].label()),
+    });
+    let lost = match unwrapped.lost_pixels {
+        0 => String::new(),
+        n => format!(", {n} pixels given up"),
+    };
+    format!(
+        "the samples are a wrapped phase ({}, a turn is {:.6}); unwrapped at {}{lost}; --unwrap off takes them as they are",
+        unwrapped.scale,
+        unwrapped.period,
+        blocks.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// A number without the hundreds of zeros of a very small or large one.

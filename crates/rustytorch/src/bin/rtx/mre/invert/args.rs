@@ -142,6 +142,14 @@ pub struct InvertArgs {
         allow_hyphen_values = true
     )]
     pub time_sign: String,
+    /// What to do about wrapped phase: auto (unwrap what is recognised), off, or the number that stands for a full turn.
+    #[arg(
+        long,
+        help_heading = "Data",
+        value_name = "auto|off|TURN",
+        default_value = "auto"
+    )]
+    pub unwrap: String,
     /// auto (from the amplitude), all, an array of the input by name, or a file (FILE or FILE:NAME)
     /// whose non-zero pixels are tissue.
     #[arg(long, help_heading = "Data", default_value = "auto")]
@@ -277,6 +285,7 @@ impl InvertArgs {
             spacing: self.spacing_mm.as_deref().map(spacing).transpose()?,
             components: self.components.as_deref().map(str::parse).transpose()?,
             time_sign: self.time_sign.parse()?,
+            unwrapping: self.unwrap.parse()?,
             mask: mask_source(&self.mask),
             erode: self.erode.unwrap_or(if measured { RIM } else { 0 }),
         })
