@@ -8,7 +8,7 @@
 //! 4. [`wave`] joins these into a [`WaveField`] with mask, frequencies and voxel size;
 //! 5. [`inversion`] holds the classical (direct) inversions, which give a [`Modulus`];
 //! 6. [`pinn`] trains a physics-informed network instead;
-//! 7. [`metrics`] compares maps with a truth, [`holdout`] draws held-out pixels;
+//! 7. [`metrics`] compares maps with a truth, [`holdout`] draws held-out pixels, [`verdict`] says what their error means;
 //! 8. [`figure`] draws panels of maps.
 //!
 //! [`simulate`] makes phantoms, wave fields with a known modulus.
@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod phase;
 pub mod pinn;
 pub mod simulate;
+pub mod verdict;
 pub mod wave;
 
 pub use error::{MreError, Result};

@@ -21,6 +21,9 @@ const FREQUENCIES: RangeInclusive<f64> = 1e-3..=1e7;
 /// Voxel sizes that can be meant, m: from optical coherence tomography to a coarse slice.
 const VOXEL_SIZES: RangeInclusive<f64> = 1e-6..=0.1;
 
+/// Extents of an image that examinations have, m: from a microscope's to a whole body's.
+const FIELDS_OF_VIEW: RangeInclusive<f64> = 5e-3..=1.0;
+
 /// Largest amplitudes of a field that can be computed with, whatever their unit.
 const AMPLITUDES: RangeInclusive<f64> = 1e-100..=1e100;
 
@@ -78,13 +81,16 @@ impl Loader<'_> {
             ..
         } = array;
         let shape = data.shape().to_vec();
-        let data = axes.canonical(&name, data)?;
+        let data = axes
+            .canonical(&name, data)
+            .map_err(|e| self.explain_axes(e, &axes))?;
         if data.is_empty() {
             return Err(self.bad(&name, format!("the array is empty: {}", Shape::new(&shape))));
         }
 
         let (freq, freq_from) = self.frequencies(&name, &axes, data.len_of(NdAxis(0)))?;
-        let (spacing, spacing_from) = self.spacing(data.len_of(NdAxis(5)))?;
+        let (spacing, spacing_from) = self.spacing(&name, data.len_of(NdAxis(5)))?;
+        let extents = [3, 4, 5].map(|axis| data.len_of(NdAxis(axis)));
         let components = self.components(&axes, data.len_of(NdAxis(1)))?;
         let has_phase = axes.has(Axis::Phase);
         let (positions, parts) = components;
@@ -95,7 +101,7 @@ impl Loader<'_> {
             data.len_of(NdAxis(5)),
         );
         let given = self.given_mask(&axes, grid)?;
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = doubtful_extent(&extents, &spacing).into_iter().collect();
         let mut unwrapped = None;
         let Harmonics {
             first: mut u,
@@ -198,6 +204,38 @@ impl Loader<'_> {
         })
     }
 
+    /// Says of too many axes in a file of MATLAB what became of the last ones.
+    fn explain_axes(&self, error: MreError, axes: &AxisOrder) -> MreError {
+        let MreError::AxesCount {
+            named,
+            rank,
+            variable,
+            shape,
+            ..
+        } = &error
+        else {
+            return error;
+        };
+        let names = axes.to_string();
+        let names: Vec<&str> = names.split(',').collect();
+        let (Some(kept), true) = (names.get(..*rank), named > rank && self.file.is_matlab()) else {
+            return error;
+        };
+        let dropped = names[*rank..].join(",");
+        if dropped.split(',').any(|name| name == "x" || name == "y") {
+            return error;
+        }
+        MreError::option(
+            "--axes",
+            axes.to_string(),
+            format!(
+                "{named} axes are named, but `{variable}` has {rank}: its shape is {shape}. MATLAB drops trailing axes of \
+                 length 1 when it saves; if {dropped} had length 1, give --axes {}",
+                kept.join(",")
+            ),
+        )
+    }
+
     fn bad(&self, variable: &str, problem: impl Into<String>) -> MreError {
         MreError::BadData {
             path: self.path.to_owned(),
@@ -224,15 +262,21 @@ impl Loader<'_> {
         }
     }
 
-    /// The real values of an array that an `.npz` carries beside the wave field, which `option` replaces.
-    fn companion(&self, name: &str, option: &str) -> Result<Option<Vec<f64>>> {
-        if !self.file.is_npz() {
+    /// The real values of an array that a file carries beside the wave field, which `option` replaces; the one in the
+    /// structure of the field goes before one of the whole file.
+    fn companion(&self, variable: &str, name: &str, option: &str) -> Result<Option<Vec<f64>>> {
+        if !self.file.holds_names() {
             return Ok(None);
         }
         let variables = self.file.variables()?;
-        let Some(found) = variables.iter().find(|v| v.name == name) else {
+        let beside = variable
+            .rsplit_once('.')
+            .map(|(record, _)| format!("{record}.{name}"));
+        let of = |name: &str| variables.iter().find(|v| v.name == name);
+        let Some(found) = beside.as_deref().and_then(of).or_else(|| of(name)) else {
             return Ok(None);
         };
+        let name = found.name.as_str();
         let refuse = |problem: String| Err(self.bad(name, format!("{problem}; give {option}")));
         if !found.numeric {
             return refuse(format!("the array is of type {}, no numbers", found.dtype));
@@ -252,15 +296,18 @@ impl Loader<'_> {
     ) -> Result<(Vec<f64>, String)> {
         let (freq, from) = match &self.options.freq {
             Some(freq) => (freq.clone(), Origin::Option),
-            None => match self.companion("freq", "--freq")? {
+            None => match self.companion(variable, "freq", "--freq")? {
                 Some(freq) => (freq, Origin::File),
                 None => {
                     return Err(MreError::Missing {
                         what: "the vibration frequency",
                         path: self.path.to_owned(),
                         why: format!(
-                            "G scales with its square, and the file has no array `freq`; \
-                             `{variable}` holds {extent} ({})",
+                            "G scales with its square, and {}; `{variable}` holds {extent} ({})",
+                            match self.file.holds_names() {
+                                true => "the file has no array `freq`",
+                                false => "an .npy file carries no array beside the field",
+                            },
                             if axes.has(Axis::Freq) {
                                 "its freq axis"
                             } else {
@@ -299,12 +346,15 @@ impl Loader<'_> {
         Ok((freq, from.to_string()))
     }
 
-    fn spacing(&self, slices: usize) -> Result<([f64; 3], String)> {
+    fn spacing(&self, variable: &str, slices: usize) -> Result<([f64; 3], String)> {
         let (spacing, from) = match self.options.spacing {
             Some(spacing) => (spacing, Origin::Option),
-            None => match self.companion("spacing", "--spacing-mm")?.as_deref() {
+            None => match self
+                .companion(variable, "spacing", "--spacing-mm")?
+                .as_deref()
+            {
                 Some(&[all]) => ([all; 3], Origin::File),
-                Some(&[x, y]) => ([x, y, x], Origin::File),
+                Some(&[x, y]) => ([x, y, f64::NAN], Origin::File),
                 Some(&[x, y, z]) => ([x, y, z], Origin::File),
                 Some(other) => {
                     return Err(self.bad(
@@ -329,6 +379,19 @@ impl Loader<'_> {
                 }
             },
         };
+        let mut spacing = spacing;
+        if spacing[2].is_nan() && slices > 1 {
+            let problem = format!("two numbers, but the data have {slices} slices: three are due");
+            let list = format!("{},{}", short(spacing[0] * 1e3), short(spacing[1] * 1e3));
+            return Err(match from {
+                Origin::Option => MreError::option("--spacing-mm", list, problem),
+                Origin::File => self.bad("spacing", format!("{problem}; give --spacing-mm")),
+            });
+        }
+        if spacing[2].is_nan() {
+            // Nothing depends on the thickness of a single slice.
+            spacing[2] = spacing[0];
+        }
         let used = if slices > 1 { 3 } else { 2 };
         if !spacing[..used].iter().all(|h| VOXEL_SIZES.contains(h)) {
             let list: Vec<_> = spacing[..used].iter().map(|h| short(h * 1e3)).collect();
@@ -528,6 +591,24 @@ impl Loader<'_> {
             )),
         }
     }
+}
+
+/// A field of view that no examination has, and its likely cause.
+fn doubtful_extent(pixels: &[usize; 3], spacing: &[f64; 3]) -> Option<String> {
+    let (n, h) = (pixels[0].max(pixels[1]), spacing[0].max(spacing[1]));
+    let metres = (pixels[0] as f64 * spacing[0]).max(pixels[1] as f64 * spacing[1]);
+    let cause = if metres > *FIELDS_OF_VIEW.end() {
+        "was the voxel size given in micrometres, or the field of view in its place? A `spacing` in a file counts in metres"
+    } else if metres < *FIELDS_OF_VIEW.start() && n > 1 {
+        "was the voxel size given in metres or centimetres where --spacing-mm takes millimetres?"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "the image is {} mm wide ({n} pixels, {} mm each): {cause} The modulus scales with its square",
+        short((metres * 1e6).round() / 1e3),
+        short((h * 1e9).round() / 1e6),
+    ))
 }
 
 /// What was unwrapped, for the user.

@@ -104,7 +104,8 @@ pub struct LoadOptions {
     pub axes: Option<AxisOrder>,
     /// Vibration frequencies in hertz (`--freq`).
     pub freq: Option<Vec<f64>>,
-    /// Voxel size in metres along x, y, z (`--spacing-mm`, after conversion).
+    /// Voxel size in metres along x, y, z (`--spacing-mm`, after conversion); a NaN along z stands for a thickness that
+    /// is not known, which only a single slice can do without.
     pub spacing: Option<[f64; 3]>,
     /// Directions of motion (`--components`).
     pub components: Option<ComponentSelection>,

@@ -117,7 +117,7 @@ pub struct InvertArgs {
         allow_hyphen_values = true
     )]
     pub freq: Option<String>,
-    /// Voxel size, mm: one number, or one each for x, y and slice.
+    /// Voxel size, mm: one number, or one each for x, y and, with several slices, slice.
     #[arg(
         long,
         help_heading = "Data",
@@ -309,8 +309,12 @@ fn spacing(text: &str) -> Result<[f64; 3], MreError> {
         .collect::<Result<Vec<_>, _>>()?;
     match numbers[..] {
         [all] => Ok([all; 3]),
+        // NaN is no thickness: only a field of one slice does without it.
+        [x, y] => Ok([x, y, f64::NAN]),
         [x, y, z] => Ok([x, y, z]),
-        _ => Err(bad("give one number, or three for x, y and slice")),
+        _ => Err(bad(
+            "give one number, two for x and y of a single slice, or three for x, y and slice",
+        )),
     }
 }
 
@@ -357,7 +361,8 @@ mod tests {
     fn the_voxel_size_is_in_millimetres() {
         assert_eq!(spacing("2").unwrap(), [2e-3; 3]);
         assert_eq!(spacing("1, 2,4").unwrap(), [1e-3, 2e-3, 4e-3]);
-        for bad in ["", "0", "-1", "1,2", "nan", "1,2,3,4"] {
+        assert_eq!(spacing("1,2").unwrap()[..2], [1e-3, 2e-3]);
+        for bad in ["", "0", "-1", "1,,2", "nan", "1,2,3,4"] {
             assert!(spacing(bad).is_err(), "{bad}");
         }
     }
