@@ -138,6 +138,16 @@ pub enum MreError {
         /// What was found, where, and what to do.
         problem: String,
     },
+    /// The samples look like a wrapped phase that cannot be unwrapped here.
+    #[error("`{variable}` of `{}` looks like a wrapped phase: {problem}", path.display())]
+    WrappedPhase {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        variable: String,
+        /// What was found and what to do.
+        problem: String,
+    },
     /// The recovered modulus is not physical.
     #[error(
         "the median loss modulus is {loss_kpa:.3} kPa (at {freq_hz} Hz), but a passive material \

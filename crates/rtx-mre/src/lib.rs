@@ -4,11 +4,11 @@
 //! The data path, in order:
 //! 1. [`io`] reads arrays from `.mat` (v5), `.npy` and `.npz` files;
 //! 2. [`axes`] puts their axes, named by the user, into one canonical order;
-//! 3. [`harmonic`] reduces the phase offsets of a vibration cycle to the complex first harmonic;
+//! 3. [`phase`] unwraps samples that are a wrapped phase, [`harmonic`] reduces the phase offsets of a vibration cycle to the complex first harmonic;
 //! 4. [`wave`] joins these into a [`WaveField`] with mask, frequencies and voxel size;
 //! 5. [`inversion`] holds the classical (direct) inversions, which give a [`Modulus`];
 //! 6. [`pinn`] trains a physics-informed network instead;
-//! 7. [`metrics`] compares maps with a truth, [`holdout`] draws held-out pixels;
+//! 7. [`metrics`] compares maps with a truth, [`holdout`] draws held-out pixels, [`verdict`] says what their error means;
 //! 8. [`figure`] draws panels of maps.
 //!
 //! [`simulate`] makes phantoms, wave fields with a known modulus.
@@ -25,8 +25,10 @@ pub mod inversion;
 pub mod io;
 pub mod mask;
 pub mod metrics;
+pub mod phase;
 pub mod pinn;
 pub mod simulate;
+pub mod verdict;
 pub mod wave;
 
 pub use error::{MreError, Result};

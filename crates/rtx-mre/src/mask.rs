@@ -141,11 +141,14 @@ pub fn erode(mask: &Array3<bool>, layers: usize) -> Array3<bool> {
 
 /// Second harmonic over its median beyond which a pixel's motion is not the vibration.
 const UNRELIABLE: f64 = 6.0;
+/// Share of the median amplitude that it must have as well: data without noise have a second harmonic of rounding errors.
+const NOTICEABLE: f64 = 0.05;
 
 /// Takes pixels out of `mask` whose second harmonic (`[freq, component, x, y, z]`: noise, pulsation, unwrapping
-/// errors) exceeds six times its median over the mask at any frequency. Returns how many.
+/// errors) exceeds six times its median over the mask and 5 % of the median of the `first` at any frequency. Returns how many.
 pub fn drop_unreliable(
     mask: &mut Array3<bool>,
+    first: &ndarray::Array5<num_complex::Complex64>,
     second: &ndarray::Array5<num_complex::Complex64>,
 ) -> usize {
     let before = count(mask);
@@ -157,19 +160,19 @@ pub fn drop_unreliable(
     let (nf, nc, ..) = second.dim();
     for f in 0..nf {
         for c in 0..nc {
-            let mut sizes: Vec<f64> = inside
-                .iter()
-                .map(|&(x, y, z)| second[[f, c, x, y, z]].norm())
-                .collect();
-            sizes.retain(|v| v.is_finite());
-            sizes.sort_by(f64::total_cmp);
-            let Some(&median) = sizes.get(sizes.len() / 2) else {
-                continue;
+            let median_of = |field: &ndarray::Array5<num_complex::Complex64>| {
+                let sizes = inside
+                    .iter()
+                    .map(|&(x, y, z)| field[[f, c, x, y, z]].norm());
+                let mut sizes: Vec<f64> = sizes.filter(|v| v.is_finite()).collect();
+                sizes.sort_by(f64::total_cmp);
+                sizes.get(sizes.len() / 2).copied().unwrap_or(0.0)
             };
+            let limit = (UNRELIABLE * median_of(second)).max(NOTICEABLE * median_of(first));
             for &(x, y, z) in &inside {
                 // Values that are not finite stay, to be refused with their place.
                 let size = second[[f, c, x, y, z]].norm();
-                if size.is_finite() && size > UNRELIABLE * median && median > 0.0 {
+                if size.is_finite() && size > limit {
                     mask[[x, y, z]] = false;
                 }
             }

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use ndarray::{Array3, Array4, Array5};
 use num_complex::Complex64;
 use rtx_mre::figure::{DisplacementUnit, PanelGrid, comparison_figure, maps_figure};
-use rtx_mre::inversion::{AhiOptions, RatioOptions, ahi, windowed_ratio};
 use rtx_mre::metrics::{Quantity, Truth};
 use rtx_mre::wave::Provenance;
-use rtx_mre::{LoadOptions, Modulus, WaveField};
+use rtx_mre::{Modulus, WaveField};
 
 /// Writes and reads back a figure: its width and its pixels.
 fn keep(grid: &PanelGrid, name: &str) -> (usize, Vec<u8>) {
@@ -114,46 +113,49 @@ fn unwritable_folders_are_input_errors() {
     assert!(error.is_input_error(), "{error}");
 }
 
-#[test]
-fn shared_data_are_drawn() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let phantom = data.join("phantom2d.npz");
-    if !phantom.exists() {
-        println!("skipped: {} is absent", phantom.display());
-        return;
-    }
-    let options = LoadOptions {
-        variable: Some("u".into()),
-        axes: Some("freq,x,y".parse().unwrap()),
-        ..LoadOptions::default()
-    };
-    let wave = WaveField::load(&phantom, &options).unwrap();
-    let truth = Truth::load(&phantom).unwrap().unwrap();
-    let plain = ahi(
-        &wave,
-        AhiOptions {
-            smoothing: 0.0,
-            ..AhiOptions::default()
-        },
-    )
-    .unwrap();
-    let smooth = ahi(&wave, AhiOptions::default()).unwrap();
-    let methods = [("AHI", &plain), ("AHI, 2 px", &smooth)];
-    let title = "Four targets, noise-free: direct inversion beside the truth";
-    let grid = comparison_figure(&truth, &methods, Quantity::Storage, &[0, 5], title).unwrap();
-    keep(&grid, "comparison.png");
+mod needs_shared {
+    use super::*;
+    use rtx_mre::LoadOptions;
+    use rtx_mre::inversion::{AhiOptions, RatioOptions, ahi, windowed_ratio};
 
-    let options = LoadOptions {
-        variable: Some("displacement".into()),
-        axes: Some("x,y,slice,phase,dir,freq".parse().unwrap()),
-        freq: Some(vec![30.0, 40.0, 50.0, 60.0]),
-        spacing: Some([0.9375e-3; 3]),
-        components: Some("z".parse().unwrap()),
-        ..LoadOptions::default()
-    };
-    let wave = WaveField::load(&data.join("brain_mre_30-60hz.mat"), &options).unwrap();
-    let modulus = windowed_ratio(&wave, RatioOptions::default()).unwrap();
-    let title = format!("Brain: {}", modulus.method);
-    let grid = maps_figure(&wave, &modulus, DisplacementUnit::of(&wave), &title).unwrap();
-    keep(&grid, "brain.png");
+    #[test]
+    #[ignore = "needs ../shared"]
+    fn shared_data_are_drawn() {
+        let phantom = rtx_testing::shared("data/phantom2d.npz");
+        let options = LoadOptions {
+            variable: Some("u".into()),
+            axes: Some("freq,x,y".parse().unwrap()),
+            ..LoadOptions::default()
+        };
+        let wave = WaveField::load(&phantom, &options).unwrap();
+        let truth = Truth::load(&phantom).unwrap().unwrap();
+        let plain = ahi(
+            &wave,
+            AhiOptions {
+                smoothing: 0.0,
+                ..AhiOptions::default()
+            },
+        )
+        .unwrap();
+        let smooth = ahi(&wave, AhiOptions::default()).unwrap();
+        let methods = [("AHI", &plain), ("AHI, 2 px", &smooth)];
+        let title = "Four targets, noise-free: direct inversion beside the truth";
+        let grid = comparison_figure(&truth, &methods, Quantity::Storage, &[0, 5], title).unwrap();
+        keep(&grid, "comparison.png");
+
+        let options = LoadOptions {
+            variable: Some("displacement".into()),
+            axes: Some("x,y,slice,phase,dir,freq".parse().unwrap()),
+            freq: Some(vec![30.0, 40.0, 50.0, 60.0]),
+            spacing: Some([0.9375e-3; 3]),
+            components: Some("z".parse().unwrap()),
+            ..LoadOptions::default()
+        };
+        let wave =
+            WaveField::load(&rtx_testing::shared("data/brain_mre_30-60hz.mat"), &options).unwrap();
+        let modulus = windowed_ratio(&wave, RatioOptions::default()).unwrap();
+        let title = format!("Brain: {}", modulus.method);
+        let grid = maps_figure(&wave, &modulus, DisplacementUnit::of(&wave), &title).unwrap();
+        keep(&grid, "brain.png");
+    }
 }

@@ -100,6 +100,16 @@ fn lists_and_refuses_what_is_not_numeric() {
             "{error}"
         );
         assert!(error.is_input_error());
+        let field = read_array(&fixture(file), Some("record.a")).unwrap();
+        assert_eq!(
+            (field.data[[0, 0]].re, field.dtype.as_str()),
+            (1.0, "double")
+        );
+        let error = read_array(&fixture(file), Some("record.b")).unwrap_err();
+        assert!(
+            error.to_string().contains("record.a [1, 1] double"),
+            "{error}"
+        );
     }
     let error = read_array(&fixture("stored.npz"), Some("text")).unwrap_err();
     assert!(matches!(error, MreError::Unsupported { .. }), "{error}");
@@ -258,4 +268,28 @@ fn written_npz_is_read_back_and_leaves_no_temporary_file() {
         error.is_input_error() && error.to_string().contains("folder.npz"),
         "{error}"
     );
+}
+
+#[test]
+fn version_4_of_matlab_is_named_in_either_byte_order() {
+    let header = |kind: u32, to: fn(u32) -> [u8; 4]| {
+        let words = [kind, 2, 1, 0, 2].map(to);
+        let mut bytes: Vec<u8> = words.into_iter().flatten().collect();
+        bytes.extend(b"u\0");
+        bytes.extend([0; 16]);
+        bytes
+    };
+    let of = |bytes: Vec<u8>| {
+        let error = ArrayFile::from_bytes(Path::new("a.mat"), bytes).err();
+        error.unwrap().to_string()
+    };
+    for bytes in [header(0, u32::to_le_bytes), header(1000, u32::to_be_bytes)] {
+        let text = of(bytes);
+        assert!(
+            text.contains("MATLAB v4") && text.contains("save -v7"),
+            "{text}"
+        );
+    }
+    assert!(of(vec![0; 64]).contains("is needed"));
+    assert!(of(header(9, u32::to_le_bytes)).contains("is needed"));
 }

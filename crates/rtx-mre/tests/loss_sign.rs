@@ -1,7 +1,5 @@
 //! The sign of the loss modulus: elastic data pass at any noise, conjugated data stop at any noise.
 
-use std::path::PathBuf;
-
 use ndarray::Array2;
 use num_complex::Complex64;
 use rtx_mre::harmonic::TimeSign;
@@ -87,31 +85,6 @@ fn conjugated_data_stop_at_every_noise_and_right_ones_do_not() {
 }
 
 #[test]
-fn a_conjugated_brain_stops() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/data/brain_mre_30-60hz.mat");
-    if !path.exists() {
-        println!("skipped: {} is absent", path.display());
-        return;
-    }
-    let options = LoadOptions {
-        variable: Some("displacement".into()),
-        axes: Some("x,y,slice,phase,dir,freq".parse().unwrap()),
-        freq: Some(vec![30.0, 40.0, 50.0, 60.0]),
-        spacing: Some([0.9375e-3; 3]),
-        components: Some("z".parse().unwrap()),
-        erode: 3,
-        ..LoadOptions::default()
-    };
-    let wave = WaveField::load(&path, &options).unwrap();
-    let of = |wave: &WaveField| ahi(wave, AhiOptions::default()).unwrap();
-    of(&wave).check_loss_sign(TimeSign::Plus).unwrap();
-    of(&wave.conjugated())
-        .check_loss_sign(TimeSign::Plus)
-        .unwrap_err();
-}
-
-#[test]
 fn noise_without_a_wave_is_not_called_conjugated() {
     let mut state = 1_u64;
     let mut uniform = || {
@@ -136,5 +109,30 @@ fn noise_without_a_wave_is_not_called_conjugated() {
         let wave = WaveField::load(&path, &options).unwrap();
         let modulus = ahi(&wave, AhiOptions::default()).unwrap();
         modulus.check_loss_sign(TimeSign::Plus).unwrap();
+    }
+}
+
+mod needs_shared {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs ../shared"]
+    fn a_conjugated_brain_stops() {
+        let path = rtx_testing::shared("data/brain_mre_30-60hz.mat");
+        let options = LoadOptions {
+            variable: Some("displacement".into()),
+            axes: Some("x,y,slice,phase,dir,freq".parse().unwrap()),
+            freq: Some(vec![30.0, 40.0, 50.0, 60.0]),
+            spacing: Some([0.9375e-3; 3]),
+            components: Some("z".parse().unwrap()),
+            erode: 3,
+            ..LoadOptions::default()
+        };
+        let wave = WaveField::load(&path, &options).unwrap();
+        let of = |wave: &WaveField| ahi(wave, AhiOptions::default()).unwrap();
+        of(&wave).check_loss_sign(TimeSign::Plus).unwrap();
+        of(&wave.conjugated())
+            .check_loss_sign(TimeSign::Plus)
+            .unwrap_err();
     }
 }

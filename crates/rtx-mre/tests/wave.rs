@@ -278,11 +278,19 @@ fn unusable_data_are_refused() {
     holed[[5, 4, 2]] = f64::NAN;
     holed[[6, 4, 0]] = f64::INFINITY;
     let path = folder.npz("nan.npz", &holed, &[]);
-    let text = message(&path, &options("x,y,phase"));
+    let everywhere = LoadOptions {
+        mask: MaskSource::All,
+        ..options("x,y,phase")
+    };
+    let text = message(&path, &everywhere);
     assert!(
         text.contains("2 of the 120 pixels") && text.contains("x 5, y 4"),
         "{text}"
     );
+    // The automatic mask fills its holes, but not with these.
+    let wave = WaveField::load(&path, &options("x,y,phase")).unwrap();
+    assert_eq!(count(&wave.mask), 118);
+    assert!(wave.provenance.warnings[0].starts_with("2 pixels that are NaN"));
 
     let empty = ArrayD::zeros(IxDyn(&[0, 10, 4]));
     let path = folder.npz("empty.npz", &empty, &[]);
@@ -564,4 +572,52 @@ fn a_stiffness_that_nothing_has_raises_a_doubt() {
     };
     assert!(of(&metres).unwrap().contains("--spacing-mm"));
     assert_eq!(of(&options("x,y,phase")), None);
+}
+
+#[test]
+fn two_numbers_serve_one_slice_alone() {
+    let folder = Folder::new();
+    let one = cycle(&plane_wave(3000.0.into(), 50.0, 12, 10), 4, 1.0);
+    let two = LoadOptions {
+        spacing: Some([1e-3, 2e-3, f64::NAN]),
+        ..options("x,y,phase")
+    };
+    let wave = WaveField::load(&folder.npz("one.npz", &one, &[]), &two).unwrap();
+    assert_eq!(wave.spacing, [1e-3, 2e-3, 1e-3]);
+    let volume = ndarray::stack(Axis(3), &[one.view(), one.view()]).unwrap();
+    let axes = Some("x,y,phase,slice".parse().unwrap());
+    let path = folder.npz(
+        "two.npz",
+        &volume,
+        &[("spacing", (&array![1e-3, 2e-3]).into())],
+    );
+    let option = LoadOptions { axes, ..two };
+    let text = message(&path, &option);
+    assert!(
+        text.contains("--spacing-mm 1,2") && text.contains("2 slices"),
+        "{text}"
+    );
+    let file = LoadOptions {
+        spacing: None,
+        ..option
+    };
+    assert!(message(&path, &file).starts_with("`spacing` of"));
+}
+
+#[test]
+fn a_field_of_view_in_another_unit_is_doubted() {
+    let folder = Folder::new();
+    let data = cycle(&plane_wave(3000.0.into(), 50.0, 40, 30), 4, 1.0);
+    let path = folder.npz("wave.npz", &data, &[]);
+    let warned = |h: f64| {
+        let with = LoadOptions {
+            spacing: Some([h; 3]),
+            ..options("x,y,phase")
+        };
+        WaveField::load(&path, &with).unwrap().provenance.warnings
+    };
+    assert!(warned(1e-3).is_empty());
+    // 1 mm given in metres and in micrometres where an option takes millimetres.
+    assert!(warned(1e-6)[0].contains("takes millimetres"));
+    assert!(warned(0.04)[0].contains("1600 mm wide"));
 }

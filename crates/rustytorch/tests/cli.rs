@@ -650,3 +650,63 @@ fn paths_need_not_be_utf8() {
         serde_json::from_str::<Value>(&text).unwrap();
     }
 }
+
+#[test]
+fn what_is_doubtful_is_said_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    // A phase image in steps of a scanner: 4 pi from valley to peak.
+    let steps = offsets(8).mapv(|u| (u * 4096.0).rem_euclid(4096.0).floor());
+    write(&at.join("u.npz"), "u", (&steps).into());
+    let listed = ok(at, &["mre", "info", "u.npz"]);
+    assert!(
+        listed.contains("4096 steps") && listed.contains("rtx mre invert u.npz"),
+        "{listed}"
+    );
+    let flags = [
+        "--axes",
+        AXES,
+        "--freq",
+        "50,60",
+        "--components",
+        "x",
+        "--spacing-mm",
+        "0.002",
+        "--erode",
+        "0",
+    ];
+    let out = rtx(at, &invert("u.npz", &flags));
+    let (said, error) = (text(&out.stdout), text(&out.stderr));
+    assert!(out.status.success(), "{error}");
+    assert!(
+        said.contains("verdict: not judged: no pixels were held out"),
+        "{said}"
+    );
+    let metrics = fs::read(at.join("out/metrics.json")).unwrap();
+    let metrics: Value = serde_json::from_slice(&metrics).unwrap();
+    assert_eq!(metrics["verdict"]["kind"], "not-judged");
+    assert_eq!(metrics["input"]["unwrapped"]["period"], 4096.0);
+    let kept = metrics["warnings"].to_string();
+    for part in [
+        "takes millimetres",
+        "wrapped phase (4096 steps",
+        "the median of |G| is",
+    ] {
+        assert!(
+            error.contains(part) && kept.contains(part),
+            "{part}: {error} {kept}"
+        );
+    }
+    let off = rtx(
+        at,
+        &invert("u.npz", &[&flags[..], &["--unwrap", "off"]].concat()),
+    );
+    assert!(
+        !text(&off.stderr).contains("wrapped phase"),
+        "{}",
+        text(&off.stderr)
+    );
+}
+
+#[path = "cli/needs_shared.rs"]
+mod needs_shared;

@@ -25,8 +25,8 @@ use crate::wave::WaveField;
 /// Density of soft tissue, kg/m^3, as elastography assumes it.
 pub const DENSITY: f64 = 1000.0;
 
-/// Moduli of everything that elastography measures, Pa: from mucus and loose gels to cartilage.
-const STIFFNESSES: RangeInclusive<f64> = 1.0..=1e8;
+/// Medians of |G| that elastography measures, Pa: from loose gels to cartilage.
+const STIFFNESSES: RangeInclusive<f64> = 50.0..=1e6;
 
 /// Maps of the complex shear modulus.
 #[derive(Debug, Clone)]

@@ -23,19 +23,53 @@ const MI_COMPRESSED: u32 = 15;
 
 type Parsed<T> = Result<T, Damage>;
 
-/// Lists the named arrays of a file without inflating their values.
+/// Structures within structures that are looked into.
+const DEPTH: usize = 8;
+
+/// Lists the named arrays of a file without inflating the values of those outside of structures. The arrays in a structure
+/// of one element follow it, as `data.u`.
 pub(super) fn list(file: &[u8]) -> Parsed<Vec<VariableInfo>> {
     let mut out = Vec::new();
     for element in Elements::new(file) {
         let element = element?;
         let prefix = element.matrix_bytes(LISTING_PREFIX)?;
-        if let Some(header) = ArrayHeader::parse(&mut prefix.cursor())?
-            && !header.name.is_empty()
-        {
-            out.push(header.info());
+        let Some(header) = ArrayHeader::parse(&mut prefix.cursor())? else {
+            continue;
+        };
+        if header.name.is_empty() {
+            continue;
+        }
+        out.push(header.info());
+        if header.is_record() {
+            let whole = element.matrix_bytes(u64::MAX)?;
+            let mut cursor = whole.cursor();
+            if let Some(header) = ArrayHeader::parse(&mut cursor)? {
+                list_fields(&header, &mut cursor, DEPTH, &mut out)?;
+            }
         }
     }
     Ok(out)
+}
+
+/// Lists the fields of a structure whose header was read.
+fn list_fields(
+    record: &ArrayHeader,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+    out: &mut Vec<VariableInfo>,
+) -> Parsed<()> {
+    for name in record.field_names(cursor)? {
+        let mut inner = cursor.nested()?;
+        let Some(mut header) = ArrayHeader::parse(&mut inner)? else {
+            continue;
+        };
+        header.name = format!("{}.{name}", record.name);
+        out.push(header.info());
+        if header.is_record() && depth > 0 {
+            list_fields(&header, &mut inner, depth - 1, out)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the array called `name`, which the caller has found in [`list`]; a damaged file may
@@ -44,15 +78,42 @@ pub(super) fn read(file: &[u8], name: &str) -> Parsed<(ArrayD<Complex64>, bool)>
     for element in Elements::new(file) {
         let element = element?;
         let prefix = element.matrix_bytes(LISTING_PREFIX)?;
-        match ArrayHeader::parse(&mut prefix.cursor())? {
-            Some(header) if header.name == name => {}
+        let rest = match ArrayHeader::parse(&mut prefix.cursor())? {
+            Some(header) if header.name == name => "",
+            Some(header) if header.is_record() => {
+                let rest = name.strip_prefix(header.name.as_str());
+                match rest.and_then(|rest| rest.strip_prefix('.')) {
+                    Some(rest) => rest,
+                    None => continue,
+                }
+            }
             _ => continue,
-        }
+        };
         let whole = element.matrix_bytes(u64::MAX)?;
         let mut cursor = whole.cursor();
-        let Some(header) = ArrayHeader::parse(&mut cursor)? else {
+        let Some(mut header) = ArrayHeader::parse(&mut cursor)? else {
             break;
         };
+        for wanted in rest.split('.').filter(|part| !part.is_empty()) {
+            let names = header.field_names(&mut cursor)?;
+            let mut found = None;
+            for field in names {
+                let inner = cursor.nested()?;
+                if field == wanted {
+                    found = Some(inner);
+                    break;
+                }
+            }
+            cursor = found.ok_or_else(|| {
+                Damage::new(
+                    file.len(),
+                    format!("no field `{wanted}` of `{name}` in the file"),
+                )
+            })?;
+            header = ArrayHeader::parse(&mut cursor)?.ok_or_else(|| {
+                Damage::new(file.len(), format!("field `{wanted}` of `{name}` is empty"))
+            })?;
+        }
         let array = header.values(&mut cursor)?;
         return Ok((array, header.is_complex));
     }
@@ -279,6 +340,40 @@ impl ArrayHeader {
             .collect()
     }
 
+    /// Whether this is a structure of one element, whose fields are arrays with one name each.
+    fn is_record(&self) -> bool {
+        self.class == 2 && self.shape.iter().all(|extent| *extent == 1)
+    }
+
+    /// The names of the fields of a structure, which follow its own name.
+    fn field_names(&self, cursor: &mut Cursor<'_>) -> Parsed<Vec<String>> {
+        let at = cursor.pos;
+        if !self.is_record() {
+            return Err(cursor.damage(
+                at,
+                format!("`{}` is no structure of one element", self.name),
+            ));
+        }
+        let length = cursor.element()?;
+        let len = cursor.u32_at(length.start)? as usize;
+        let names = cursor.element()?;
+        if length.kind != 5 || len == 0 || names.kind != 1 || names.data.len() % len != 0 {
+            return Err(cursor.damage(
+                at,
+                format!(
+                    "field names of type {} with {} bytes of {len} each, not type 1 with a multiple",
+                    names.kind,
+                    names.data.len()
+                ),
+            ));
+        }
+        let text = |bytes: &[u8]| {
+            let end = bytes.iter().position(|b| *b == 0).unwrap_or(len);
+            String::from_utf8_lossy(&bytes[..end]).into_owned()
+        };
+        Ok(names.data.chunks_exact(len).map(text).collect())
+    }
+
     fn is_numeric(&self) -> bool {
         (6..=15).contains(&self.class)
     }
@@ -418,6 +513,24 @@ impl<'a> Cursor<'a> {
             start,
             data: &self.bytes[start..end],
             file: self.bytes,
+        })
+    }
+
+    /// Takes an array element and returns a position at its content, which ends where that ends.
+    fn nested(&mut self) -> Parsed<Cursor<'a>> {
+        let at = self.pos;
+        let element = self.element()?;
+        if element.kind != MI_MATRIX {
+            return Err(self.damage(
+                at,
+                format!("field of type {}, not an array (14)", element.kind),
+            ));
+        }
+        Ok(Cursor {
+            bytes: &self.bytes[..element.start + element.data.len()],
+            pos: element.start,
+            big_endian: self.big_endian,
+            inflated_at: self.inflated_at,
         })
     }
 

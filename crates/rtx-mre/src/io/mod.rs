@@ -20,8 +20,8 @@ pub use write::{NpzArray, write_npz};
 use crate::error::{MreError, Result, Shape};
 
 /// What to do about an array of another type.
-const NUMERIC: &str =
-    "an array of floating-point (4 or 8 bytes), complex or whole numbers is needed";
+const NUMERIC: &str = "an array of floating-point (2, 4 or 8 bytes), complex or whole numbers is needed: save it as such, for example \
+     a.astype('float64') in NumPy or double(a) in MATLAB";
 
 /// Name given to the array of an `.npy` file, which carries none.
 pub const NPY_NAME: &str = "array";
@@ -124,8 +124,13 @@ impl<'p> ArrayFile<'p> {
     }
 
     /// Whether the file may carry arrays beside the wave field by name (`freq`, `spacing`).
-    pub fn is_npz(&self) -> bool {
-        self.format == Format::Npz
+    pub fn holds_names(&self) -> bool {
+        self.format != Format::Npy
+    }
+
+    /// Whether the file was written by MATLAB, which drops trailing axes of length 1.
+    pub fn is_matlab(&self) -> bool {
+        self.format == Format::Mat5
     }
 
     /// Reads a variable, or the only numeric one when `name` is `None`.
@@ -259,6 +264,12 @@ fn recognise(path: &Path, bytes: &[u8]) -> Result<Format> {
             ),
         });
     }
+    if is_mat4(bytes) {
+        return Err(unsupported(
+            "the MATLAB v4 format".into(),
+            "load it in MATLAB or Octave and save it again with save -v7 (SciPy's loadmat and savemat do as well)",
+        ));
+    }
     const NEEDED: &str = "a MATLAB .mat file (v5 to v7), .npy or .npz is needed";
     if bytes.is_empty() {
         return Err(unsupported("a single byte".into(), "it is empty"));
@@ -269,4 +280,31 @@ fn recognise(path: &Path, bytes: &[u8]) -> Result<Format> {
         format!("the format that starts with `{start}`"),
         NEEDED,
     ))
+}
+
+/// Whether a file starts with the header of a matrix of MATLAB's level 4 format: five words (type, rows, columns, whether
+/// there is an imaginary part, length of the name), then the name and its zero byte.
+fn is_mat4(bytes: &[u8]) -> bool {
+    let word = |i: usize| {
+        let b = bytes.get(4 * i..4 * i + 4)?;
+        Some([b[0], b[1], b[2], b[3]])
+    };
+    let follows = |read: fn([u8; 4]) -> u32, machine: u32| {
+        let words: Option<Vec<u32>> = (0..5).map(|i| word(i).map(read)).collect();
+        let Some([kind, _, _, imaginary, name]) = words.as_deref() else {
+            return false;
+        };
+        // Thousands: byte order; hundreds: zero; tens: type of number; ones: full, text or sparse.
+        let valid =
+            kind / 1000 == machine && kind / 100 % 10 == 0 && kind / 10 % 10 <= 5 && kind % 10 <= 2;
+        let text = bytes.get(20..20 + *name as usize);
+        let (last, letters) = text.and_then(<[u8]>::split_last).unwrap_or((&1, &[]));
+        let named = *last == 0
+            && !letters.is_empty()
+            && letters
+                .iter()
+                .all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        valid && *imaginary <= 1 && named
+    };
+    follows(u32::from_le_bytes, 0) || follows(u32::from_be_bytes, 1)
 }

@@ -12,13 +12,17 @@ use crate::axes::{Axis, AxisOrder, Component, ComponentSelection, example_axes};
 use crate::error::{MreError, Result, Shape};
 use crate::harmonic::{Harmonics, harmonics};
 use crate::io::{ArrayFile, NamedArray};
-use crate::mask;
+use crate::mask::{self, AutoMask};
+use crate::phase::{self, UnwrappedPhase};
 
 /// Vibration frequencies that can be meant, Hz: from below a heartbeat to ultrasound.
 const FREQUENCIES: RangeInclusive<f64> = 1e-3..=1e7;
 
 /// Voxel sizes that can be meant, m: from optical coherence tomography to a coarse slice.
 const VOXEL_SIZES: RangeInclusive<f64> = 1e-6..=0.1;
+
+/// Extents of an image that examinations have, m: from a microscope's to a whole body's.
+const FIELDS_OF_VIEW: RangeInclusive<f64> = 5e-3..=1.0;
 
 /// Largest amplitudes of a field that can be computed with, whatever their unit.
 const AMPLITUDES: RangeInclusive<f64> = 1e-100..=1e100;
@@ -77,17 +81,28 @@ impl Loader<'_> {
             ..
         } = array;
         let shape = data.shape().to_vec();
-        let data = axes.canonical(&name, data)?;
+        let data = axes
+            .canonical(&name, data)
+            .map_err(|e| self.explain_axes(e, &axes))?;
         if data.is_empty() {
             return Err(self.bad(&name, format!("the array is empty: {}", Shape::new(&shape))));
         }
 
         let (freq, freq_from) = self.frequencies(&name, &axes, data.len_of(NdAxis(0)))?;
-        let (spacing, spacing_from) = self.spacing(data.len_of(NdAxis(5)))?;
+        let (spacing, spacing_from) = self.spacing(&name, data.len_of(NdAxis(5)))?;
+        let extents = [3, 4, 5].map(|axis| data.len_of(NdAxis(axis)));
         let components = self.components(&axes, data.len_of(NdAxis(1)))?;
         let has_phase = axes.has(Axis::Phase);
         let (positions, parts) = components;
-        let data = data.select(NdAxis(1), &positions);
+        let mut data = data.select(NdAxis(1), &positions);
+        let grid = (
+            data.len_of(NdAxis(3)),
+            data.len_of(NdAxis(4)),
+            data.len_of(NdAxis(5)),
+        );
+        let given = self.given_mask(&axes, grid)?;
+        let mut warnings: Vec<String> = doubtful_extent(&extents, &spacing).into_iter().collect();
+        let mut unwrapped = None;
         let Harmonics {
             first: mut u,
             mut second,
@@ -96,10 +111,21 @@ impl Loader<'_> {
                 return Err(self.bad(
                     &name,
                     "the array is complex and has a phase axis; displacement over the phase \
-                     offsets is real. Take the unwrapped phase of a complex signal first; leave \
+                     offsets is real. Take the angle of a complex signal first (it is unwrapped here); leave \
                      `phase` out of --axes if the array is the harmonic",
                 ));
             }
+            unwrapped = phase::unwrap_phase(
+                &mut data,
+                given.as_ref().map(|(mask, _)| mask),
+                self.options.unwrapping,
+            )
+            .map_err(|problem| MreError::WrappedPhase {
+                path: self.path.to_owned(),
+                variable: name.clone(),
+                problem,
+            })?;
+            warnings.extend(unwrapped.as_ref().map(|u| say_unwrapped(u, &freq, &parts)));
             harmonics(data.view(), &name, self.options.time_sign)?
         } else {
             if !is_complex {
@@ -128,13 +154,23 @@ impl Loader<'_> {
 
         self.refuse_zero_components(&name, &u, &freq, &parts)?;
         self.refuse_extreme_amplitudes(&name, &u)?;
-        let (mask, mask_from) = self.mask(&axes, &u)?;
+        let (mut mask, mask_from) = match given {
+            Some(given) => given,
+            None => self.automatic_mask(&u, &mut warnings),
+        };
+        if let Some(unwrapped) = &unwrapped {
+            mask.zip_mut_with(&unwrapped.lost, |inside, lost| *inside &= !lost);
+        }
         let whole = mask::count(&mask);
         let mut mask = mask::erode(&mask, self.options.erode);
-        let unreliable = match (&second, &self.options.mask) {
-            (Some(second), MaskSource::Auto(_)) => mask::drop_unreliable(&mut mask, second),
-            _ => 0,
-        };
+        if let (Some(second), MaskSource::Auto(_)) = (&second, &self.options.mask) {
+            let unreliable = mask::drop_unreliable(&mut mask, &u, second);
+            if unreliable > 0 {
+                warnings.push(format!(
+                    "{unreliable} pixels with an outlying second harmonic were taken out of the mask"
+                ));
+            }
+        }
         let mask_pixels = mask::count(&mask);
         if mask_pixels == 0 {
             return Err(self.bad(&name, self.empty_mask(&mask_from, whole)));
@@ -157,10 +193,8 @@ impl Loader<'_> {
                 freq_from,
                 mask_from,
                 mask_pixels,
-                warnings: (unreliable > 0)
-                    .then(|| format!("{unreliable} pixels with an outlying second harmonic were taken out of the mask"))
-                    .into_iter()
-                    .collect(),
+                unwrapped,
+                warnings,
             },
             u,
             freq,
@@ -168,6 +202,38 @@ impl Loader<'_> {
             spacing,
             mask,
         })
+    }
+
+    /// Says of too many axes in a file of MATLAB what became of the last ones.
+    fn explain_axes(&self, error: MreError, axes: &AxisOrder) -> MreError {
+        let MreError::AxesCount {
+            named,
+            rank,
+            variable,
+            shape,
+            ..
+        } = &error
+        else {
+            return error;
+        };
+        let names = axes.to_string();
+        let names: Vec<&str> = names.split(',').collect();
+        let (Some(kept), true) = (names.get(..*rank), named > rank && self.file.is_matlab()) else {
+            return error;
+        };
+        let dropped = names[*rank..].join(",");
+        if dropped.split(',').any(|name| name == "x" || name == "y") {
+            return error;
+        }
+        MreError::option(
+            "--axes",
+            axes.to_string(),
+            format!(
+                "{named} axes are named, but `{variable}` has {rank}: its shape is {shape}. MATLAB drops trailing axes of \
+                 length 1 when it saves; if {dropped} had length 1, give --axes {}",
+                kept.join(",")
+            ),
+        )
     }
 
     fn bad(&self, variable: &str, problem: impl Into<String>) -> MreError {
@@ -196,15 +262,21 @@ impl Loader<'_> {
         }
     }
 
-    /// The real values of an array that an `.npz` carries beside the wave field, which `option` replaces.
-    fn companion(&self, name: &str, option: &str) -> Result<Option<Vec<f64>>> {
-        if !self.file.is_npz() {
+    /// The real values of an array that a file carries beside the wave field, which `option` replaces; the one in the
+    /// structure of the field goes before one of the whole file.
+    fn companion(&self, variable: &str, name: &str, option: &str) -> Result<Option<Vec<f64>>> {
+        if !self.file.holds_names() {
             return Ok(None);
         }
         let variables = self.file.variables()?;
-        let Some(found) = variables.iter().find(|v| v.name == name) else {
+        let beside = variable
+            .rsplit_once('.')
+            .map(|(record, _)| format!("{record}.{name}"));
+        let of = |name: &str| variables.iter().find(|v| v.name == name);
+        let Some(found) = beside.as_deref().and_then(of).or_else(|| of(name)) else {
             return Ok(None);
         };
+        let name = found.name.as_str();
         let refuse = |problem: String| Err(self.bad(name, format!("{problem}; give {option}")));
         if !found.numeric {
             return refuse(format!("the array is of type {}, no numbers", found.dtype));
@@ -224,15 +296,18 @@ impl Loader<'_> {
     ) -> Result<(Vec<f64>, String)> {
         let (freq, from) = match &self.options.freq {
             Some(freq) => (freq.clone(), Origin::Option),
-            None => match self.companion("freq", "--freq")? {
+            None => match self.companion(variable, "freq", "--freq")? {
                 Some(freq) => (freq, Origin::File),
                 None => {
                     return Err(MreError::Missing {
                         what: "the vibration frequency",
                         path: self.path.to_owned(),
                         why: format!(
-                            "G scales with its square, and the file has no array `freq`; \
-                             `{variable}` holds {extent} ({})",
+                            "G scales with its square, and {}; `{variable}` holds {extent} ({})",
+                            match self.file.holds_names() {
+                                true => "the file has no array `freq`",
+                                false => "an .npy file carries no array beside the field",
+                            },
                             if axes.has(Axis::Freq) {
                                 "its freq axis"
                             } else {
@@ -271,12 +346,15 @@ impl Loader<'_> {
         Ok((freq, from.to_string()))
     }
 
-    fn spacing(&self, slices: usize) -> Result<([f64; 3], String)> {
+    fn spacing(&self, variable: &str, slices: usize) -> Result<([f64; 3], String)> {
         let (spacing, from) = match self.options.spacing {
             Some(spacing) => (spacing, Origin::Option),
-            None => match self.companion("spacing", "--spacing-mm")?.as_deref() {
+            None => match self
+                .companion(variable, "spacing", "--spacing-mm")?
+                .as_deref()
+            {
                 Some(&[all]) => ([all; 3], Origin::File),
-                Some(&[x, y]) => ([x, y, x], Origin::File),
+                Some(&[x, y]) => ([x, y, f64::NAN], Origin::File),
                 Some(&[x, y, z]) => ([x, y, z], Origin::File),
                 Some(other) => {
                     return Err(self.bad(
@@ -301,6 +379,19 @@ impl Loader<'_> {
                 }
             },
         };
+        let mut spacing = spacing;
+        if spacing[2].is_nan() && slices > 1 {
+            let problem = format!("two numbers, but the data have {slices} slices: three are due");
+            let list = format!("{},{}", short(spacing[0] * 1e3), short(spacing[1] * 1e3));
+            return Err(match from {
+                Origin::Option => MreError::option("--spacing-mm", list, problem),
+                Origin::File => self.bad("spacing", format!("{problem}; give --spacing-mm")),
+            });
+        }
+        if spacing[2].is_nan() {
+            // Nothing depends on the thickness of a single slice.
+            spacing[2] = spacing[0];
+        }
         let used = if slices > 1 { 3 } else { 2 };
         if !spacing[..used].iter().all(|h| VOXEL_SIZES.contains(h)) {
             let list: Vec<_> = spacing[..used].iter().map(|h| short(h * 1e3)).collect();
@@ -397,21 +488,45 @@ impl Loader<'_> {
         ))
     }
 
-    fn mask(&self, axes: &AxisOrder, u: &Array5<Complex64>) -> Result<(Array3<bool>, String)> {
-        let (_, _, nx, ny, nz) = u.dim();
+    /// The pixels whose amplitude says tissue. Pixels without a finite value are left out, after the holes were filled.
+    fn automatic_mask(
+        &self,
+        u: &Array5<Complex64>,
+        warnings: &mut Vec<String>,
+    ) -> (Array3<bool>, String) {
+        let rule = match &self.options.mask {
+            MaskSource::Auto(rule) => *rule,
+            _ => AutoMask::default(),
+        };
+        let amplitude = u
+            .mapv(|v| v.norm_sqr())
+            .sum_axis(NdAxis(0))
+            .sum_axis(NdAxis(0))
+            .mapv(f64::sqrt);
+        let mut mask = rule.apply(amplitude.view());
+        let before = mask::count(&mask);
+        mask.zip_mut_with(&amplitude, |inside, a| *inside &= a.is_finite());
+        let holes = before - mask::count(&mask);
+        if holes > 0 {
+            warnings.push(format!(
+                "{holes} pixels that are NaN or infinite were left out of the automatic mask"
+            ));
+        }
+        (mask, "automatic, from the amplitude".into())
+    }
+
+    /// A mask that does not depend on the field; `None` for the automatic one.
+    fn given_mask(
+        &self,
+        axes: &AxisOrder,
+        (nx, ny, nz): (usize, usize, usize),
+    ) -> Result<Option<(Array3<bool>, String)>> {
         match &self.options.mask {
-            MaskSource::All => Ok((Array3::from_elem((nx, ny, nz), true), "all pixels".into())),
-            MaskSource::Auto(rule) => {
-                let amplitude = u
-                    .mapv(|v| v.norm_sqr())
-                    .sum_axis(NdAxis(0))
-                    .sum_axis(NdAxis(0))
-                    .mapv(f64::sqrt);
-                Ok((
-                    rule.apply(amplitude.view()),
-                    "automatic, from the amplitude".into(),
-                ))
-            }
+            MaskSource::All => Ok(Some((
+                Array3::from_elem((nx, ny, nz), true),
+                "all pixels".into(),
+            ))),
+            MaskSource::Auto(_) => Ok(None),
             MaskSource::Array { file, variable } => {
                 let opened;
                 let (path, source) = match file {
@@ -444,10 +559,10 @@ impl Loader<'_> {
                         Shape::new(&[nx, ny, nz])
                     )));
                 }
-                Ok((
+                Ok(Some((
                     mask,
                     format!("array `{}` of `{}`", array.name, path.display()),
-                ))
+                )))
             }
         }
     }
@@ -476,6 +591,42 @@ impl Loader<'_> {
             )),
         }
     }
+}
+
+/// A field of view that no examination has, and its likely cause.
+fn doubtful_extent(pixels: &[usize; 3], spacing: &[f64; 3]) -> Option<String> {
+    let (n, h) = (pixels[0].max(pixels[1]), spacing[0].max(spacing[1]));
+    let metres = (pixels[0] as f64 * spacing[0]).max(pixels[1] as f64 * spacing[1]);
+    let cause = if metres > *FIELDS_OF_VIEW.end() {
+        "was the voxel size given in micrometres, or the field of view in its place? A `spacing` in a file counts in metres"
+    } else if metres < *FIELDS_OF_VIEW.start() && n > 1 {
+        "was the voxel size given in metres or centimetres where --spacing-mm takes millimetres?"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "the image is {} mm wide ({n} pixels, {} mm each): {cause} The modulus scales with its square",
+        short((metres * 1e6).round() / 1e3),
+        short((h * 1e9).round() / 1e6),
+    ))
+}
+
+/// What was unwrapped, for the user.
+fn say_unwrapped(unwrapped: &UnwrappedPhase, freq: &[f64], parts: &[Component]) -> String {
+    let blocks = unwrapped.blocks.iter().map(|&(f, c)| match parts.len() {
+        1 => format!("{} Hz", short(freq[f])),
+        _ => format!("{} Hz {}", short(freq[f]), parts[c].label()),
+    });
+    let lost = match unwrapped.lost_pixels {
+        0 => String::new(),
+        n => format!(", {n} pixels given up"),
+    };
+    format!(
+        "the samples are a wrapped phase ({}, a turn is {:.6}); unwrapped at {}{lost}; --unwrap off takes them as they are",
+        unwrapped.scale,
+        unwrapped.period,
+        blocks.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// A number without the hundreds of zeros of a very small or large one.

@@ -12,6 +12,7 @@ use crate::axes::{AxisOrder, Component, ComponentSelection};
 use crate::error::Result;
 use crate::harmonic::TimeSign;
 use crate::mask::AutoMask;
+use crate::phase::{UnwrappedPhase, Unwrapping};
 
 /// A time-harmonic displacement field, u(x, t) = Re(u(x) exp(+i omega t)).
 #[derive(Debug, Clone)]
@@ -61,6 +62,8 @@ pub struct Provenance {
     pub mask_from: String,
     /// Pixels in the mask.
     pub mask_pixels: usize,
+    /// What was unwrapped; `None` when the samples were no wrapped phase.
+    pub unwrapped: Option<UnwrappedPhase>,
     /// Remarks that a report should show.
     pub warnings: Vec<String>,
 }
@@ -101,12 +104,15 @@ pub struct LoadOptions {
     pub axes: Option<AxisOrder>,
     /// Vibration frequencies in hertz (`--freq`).
     pub freq: Option<Vec<f64>>,
-    /// Voxel size in metres along x, y, z (`--spacing-mm`, after conversion).
+    /// Voxel size in metres along x, y, z (`--spacing-mm`, after conversion); a NaN along z stands for a thickness that
+    /// is not known, which only a single slice can do without.
     pub spacing: Option<[f64; 3]>,
     /// Directions of motion (`--components`).
     pub components: Option<ComponentSelection>,
     /// Time convention of the data (`--time-sign`).
     pub time_sign: TimeSign,
+    /// What to do about wrapped phase (`--unwrap`).
+    pub unwrapping: Unwrapping,
     /// Where the mask comes from.
     pub mask: MaskSource,
     /// Layers of pixels to take off the mask.
@@ -116,14 +122,15 @@ pub struct LoadOptions {
 impl WaveField {
     /// Reads a wave field.
     ///
-    /// A complex array without a `phase` axis is the harmonic itself. In an `.npz`, arrays
-    /// `freq` (Hz) and `spacing` (m; one number, or one per spatial axis) count as given; options
-    /// go before them.
+    /// A complex array without a `phase` axis is the harmonic itself. Arrays `freq` (Hz) and `spacing`
+    /// (m; one number, or one per spatial axis) of an `.npz` or `.mat` count as given, those beside the field in a
+    /// structure first; options go before them. Samples that are a wrapped phase are unwrapped, and the warnings say
+    /// so.
     ///
     /// # Errors
     /// Those of [`ArrayFile`](crate::io::ArrayFile); and when axes, frequencies or the voxel size are not known, when
-    /// counts disagree, for fewer than three phase offsets, for NaN in the mask, an all-zero
-    /// component, or an empty mask.
+    /// counts disagree, for fewer than three phase offsets, for a wrapped phase that cannot be unwrapped, for NaN in
+    /// a given mask, an all-zero component, or an empty mask.
     pub fn load(path: &Path, options: &LoadOptions) -> Result<Self> {
         load::load(path, options)
     }

@@ -1,10 +1,11 @@
 //! `rtx mre info`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rustytorch::mre::error::Shape;
-use rustytorch::mre::io::list_variables;
+use rustytorch::mre::io::{VariableInfo, list_variables, read_array};
+use rustytorch::mre::phase::fills_scale;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -35,7 +36,14 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     }
     let mut table = Table::new(["variable", "shape", "type"]);
     for v in &variables {
-        let unread = if v.numeric { "" } else { " (cannot be read)" };
+        let fields = variables
+            .iter()
+            .any(|w| w.name.starts_with(&format!("{}.", v.name)));
+        let unread = match (v.numeric, fields) {
+            (true, _) => "",
+            (false, true) => " (its fields follow)",
+            (false, false) => " (cannot be read)",
+        };
         table.row([
             v.name.clone(),
             Shape::new(&v.shape).to_string(),
@@ -43,5 +51,40 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         ]);
     }
     say(&table.render())?;
+    hints(&args.file, &variables)
+}
+
+/// Says what looks wrong, and what comes next.
+fn hints(file: &Path, variables: &[VariableInfo]) -> Result<(), Failure> {
+    for v in variables.iter().filter(|v| v.numeric) {
+        let last = v.name.rsplit('.').next().unwrap_or_default();
+        // An array that cannot be read after all is the inversion's to refuse.
+        let Ok(array) = read_array(file, Some(&v.name)) else {
+            continue;
+        };
+        let largest = array.data.iter().fold(0.0_f64, |m, z| m.max(z.re.abs()));
+        if last == "spacing" && largest > 0.05 {
+            say(&format!(
+                "\n`{}` holds {largest}: as metres that is no voxel size; give --spacing-mm {largest} if these are \
+                 millimetres",
+                v.name
+            ))?;
+        }
+        let field = v.shape.iter().filter(|n| **n > 1).count() >= 3;
+        if let (true, false, Some(scale)) = (
+            field,
+            array.is_complex,
+            fills_scale(array.data.iter().map(|z| z.re)),
+        ) {
+            say(&format!(
+                "\n`{}` fills the range of a phase image ({scale}): most likely a wrapped phase. With its offsets named \
+                 `phase` in --axes it is unwrapped by\n  rtx mre invert {} --var {} --axes ... --freq ... --spacing-mm ... \
+                 --mask ... --out ...",
+                v.name,
+                file.display(),
+                v.name
+            ))?;
+        }
+    }
     Ok(())
 }

@@ -117,7 +117,7 @@ pub struct InvertArgs {
         allow_hyphen_values = true
     )]
     pub freq: Option<String>,
-    /// Voxel size, mm: one number, or one each for x, y and slice.
+    /// Voxel size, mm: one number, or one each for x, y and, with several slices, slice.
     #[arg(
         long,
         help_heading = "Data",
@@ -142,6 +142,14 @@ pub struct InvertArgs {
         allow_hyphen_values = true
     )]
     pub time_sign: String,
+    /// What to do about wrapped phase: auto (unwrap what is recognised), off, or the number that stands for a full turn.
+    #[arg(
+        long,
+        help_heading = "Data",
+        value_name = "auto|off|TURN",
+        default_value = "auto"
+    )]
+    pub unwrap: String,
     /// auto (from the amplitude), all, an array of the input by name, or a file (FILE or FILE:NAME)
     /// whose non-zero pixels are tissue.
     #[arg(long, help_heading = "Data", default_value = "auto")]
@@ -277,6 +285,7 @@ impl InvertArgs {
             spacing: self.spacing_mm.as_deref().map(spacing).transpose()?,
             components: self.components.as_deref().map(str::parse).transpose()?,
             time_sign: self.time_sign.parse()?,
+            unwrapping: self.unwrap.parse()?,
             mask: mask_source(&self.mask),
             erode: self.erode.unwrap_or(if measured { RIM } else { 0 }),
         })
@@ -300,8 +309,12 @@ fn spacing(text: &str) -> Result<[f64; 3], MreError> {
         .collect::<Result<Vec<_>, _>>()?;
     match numbers[..] {
         [all] => Ok([all; 3]),
+        // NaN is no thickness: only a field of one slice does without it.
+        [x, y] => Ok([x, y, f64::NAN]),
         [x, y, z] => Ok([x, y, z]),
-        _ => Err(bad("give one number, or three for x, y and slice")),
+        _ => Err(bad(
+            "give one number, two for x and y of a single slice, or three for x, y and slice",
+        )),
     }
 }
 
@@ -348,7 +361,8 @@ mod tests {
     fn the_voxel_size_is_in_millimetres() {
         assert_eq!(spacing("2").unwrap(), [2e-3; 3]);
         assert_eq!(spacing("1, 2,4").unwrap(), [1e-3, 2e-3, 4e-3]);
-        for bad in ["", "0", "-1", "1,2", "nan", "1,2,3,4"] {
+        assert_eq!(spacing("1,2").unwrap()[..2], [1e-3, 2e-3]);
+        for bad in ["", "0", "-1", "1,,2", "nan", "1,2,3,4"] {
             assert!(spacing(bad).is_err(), "{bad}");
         }
     }

@@ -11,6 +11,7 @@ use rustytorch::mre::figure::{DisplacementUnit, maps_figure};
 use rustytorch::mre::inversion::{AhiOptions, ahi};
 use rustytorch::mre::metrics::Truth;
 use rustytorch::mre::pinn::{CHECKPOINT, RECORD};
+use rustytorch::mre::verdict::Verdict;
 use rustytorch::mre::{Modulus, MreError, WaveField};
 
 pub use args::{InvertArgs, MOST_STEPS};
@@ -67,6 +68,11 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
         note(&format!("warning: {doubt}"));
     }
 
+    let verdict = Verdict::new(&wave, inversion.fitted.as_ref(), &inversion.heldout_error);
+    if verdict.is_bad() {
+        note(&format!("warning: {}", verdict.text));
+    }
+
     // From here on nothing changes the maps: the truth and the reference are only compared.
     let truth = known_truth(args, &inversion.modulus)?;
     let report = report::Report {
@@ -74,6 +80,7 @@ pub fn run(args: &InvertArgs) -> Result<(), Failure> {
         wave: &wave,
         inversion: &inversion,
         doubt,
+        verdict,
         truth: truth.as_ref(),
         reference: plan
             .map(|plan| plan.compare(&wave, &inversion.modulus))

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use rustytorch::mre::mask::count;
 use rustytorch::mre::metrics::{Quantity, RegionStatistics, Truth, region_statistics};
+use rustytorch::mre::verdict::Verdict;
 use rustytorch::mre::{MreError, WaveField};
 use rustytorch::tensor::Device;
 use serde::Serialize;
@@ -26,6 +27,8 @@ pub struct Report<'a> {
     pub inversion: &'a Inversion,
     /// A warning about the result.
     pub doubt: Option<String>,
+    /// What the held-out error says.
+    pub verdict: Verdict,
     /// The truth of a phantom.
     pub truth: Option<&'a Truth>,
     /// The comparison with a reference map.
@@ -77,6 +80,7 @@ impl Report<'_> {
             "losses": losses,
             "noise_over_signal": self.wave.noise,
             "heldout_relative_l2": inversion.heldout_error,
+            "verdict": self.verdict,
             "regions": {
                 "storage": self.regions(Quantity::Storage)?,
                 "loss": self.regions(Quantity::Loss)?,
@@ -147,6 +151,7 @@ impl Report<'_> {
         if let Some(reference) = &self.reference {
             parts.push(reference.text(&self.wave.freq));
         }
+        parts.push(format!("verdict: {}", self.verdict.text));
         Ok(parts.join("\n\n"))
     }
 
