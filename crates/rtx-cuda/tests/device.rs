@@ -1,9 +1,12 @@
 //! The driver layer on a GPU.
 
-use rtx_cuda::Error;
 use rtx_cuda::driver::{
     Context, Counts, Function, Graph, Memory, Module, arch_of, compile, nvrtc, probe,
 };
+use rtx_cuda::{CudaBackend, Error};
+use rtx_ir::DType;
+use rtx_ir::eval::HostArray;
+use rtx_runtime::Backend;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -402,5 +405,25 @@ mod needs_gpu {
         let (after, _) = context.memory().expect("told");
         println!("free before {before}, after {after}");
         assert!(after + (256 << 20) >= before);
+    }
+
+    #[test]
+    #[ignore = "needs an NVIDIA GPU"]
+    fn the_scalars_of_a_read_go_up_together() {
+        let backend = CudaBackend::new(0).expect("a GPU");
+        let arrays: Vec<HostArray> = (0..5)
+            .map(|k| match k % 2 {
+                0 => HostArray::new(DType::F32, &[], vec![f64::from(k) + 0.5]),
+                _ => HostArray::new(DType::I64, &[], vec![f64::from(-k)]),
+            })
+            .collect();
+        let before = backend.context().counts().allocations;
+        let mut values = backend.upload_all(&arrays).expect("written");
+        assert_eq!(backend.context().counts().allocations - before, 1);
+        // The others live on without the first.
+        drop(values.remove(0));
+        for (value, array) in values.iter().zip(&arrays[1..]) {
+            assert_eq!(value.to_host().expect("read").data, array.data);
+        }
     }
 }
