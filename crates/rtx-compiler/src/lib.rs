@@ -42,6 +42,7 @@ pub fn compile(graph: &Graph, options: &CompileOptions) -> Result<Program> {
     let clusters = cluster::cluster(&merged);
     let mut program = lower::lower(&merged, &clusters);
     program.precision = options.precision;
+    program.carry = graph.carry.clone();
     dump("program.txt", || program.to_string());
     Ok(program)
 }

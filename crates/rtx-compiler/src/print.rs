@@ -51,6 +51,9 @@ impl fmt::Display for Program {
             self.inputs,
             self.buffers.len()
         )?;
+        if !self.carry.is_empty() {
+            writeln!(f, "{} arrays go on to the next step", self.carry.len())?;
+        }
         if self.precision != Precision::F32 {
             writeln!(f, "products of f32 in {}", self.precision)?;
         }

@@ -32,6 +32,8 @@ pub struct Program {
     pub kernels: Vec<Kernel>,
     /// Buffers that the caller gets.
     pub outputs: Vec<BufferId>,
+    /// State from step to step: pairs of an input and the output (position in `outputs`) that it becomes.
+    pub carry: Vec<(usize, usize)>,
     /// Least exact arithmetic allowed for products of `f32` arrays and tiles.
     pub precision: Precision,
 }

@@ -168,15 +168,11 @@ fn pointer(v: &Value) -> *mut u8 {
 
 impl Executable for CpuProgram {
     fn run(&self, inputs: &[Value]) -> Result<Vec<Value>> {
-        self.run_steps(inputs.to_vec(), &[], 1)
+        self.run_steps(inputs.to_vec(), 1)
     }
 
-    fn run_steps(
-        &self,
-        inputs: Vec<Value>,
-        carry: &[(usize, usize)],
-        steps: usize,
-    ) -> Result<Vec<Value>> {
+    fn run_steps(&self, inputs: Vec<Value>, steps: usize) -> Result<Vec<Value>> {
+        let carry = &self.program.carry;
         let typed = |v: &Value| v.as_any().downcast_ref::<CpuArray>().map(|a| a.dtype);
         let rows = RowCounts::of(&self.program, &inputs, typed)?;
         let mut inputs = inputs

@@ -40,17 +40,12 @@ impl Executable for ReferenceProgram {
         Ok(out.into_iter().map(|a| Arc::new(a) as Value).collect())
     }
 
-    fn run_steps(
-        &self,
-        mut inputs: Vec<Value>,
-        carry: &[(usize, usize)],
-        steps: usize,
-    ) -> Result<Vec<Value>> {
+    fn run_steps(&self, mut inputs: Vec<Value>, steps: usize) -> Result<Vec<Value>> {
         let mut out = Vec::new();
         for step in 0..steps {
             out = self.run(&inputs)?;
             if step + 1 < steps {
-                for &(i, o) in carry {
+                for &(i, o) in &self.0.carry {
                     inputs[i] = out[o].clone();
                 }
             }

@@ -125,12 +125,7 @@ impl EmulatedProgram {
         })
     }
 
-    fn execute(
-        &self,
-        inputs: &[Value],
-        carry: &[(usize, usize)],
-        steps: usize,
-    ) -> Result<Vec<Value>> {
+    fn execute(&self, inputs: &[Value], steps: usize) -> Result<Vec<Value>> {
         let typed = |v: &Value| v.as_any().downcast_ref::<Array>().map(|a| a.dtype);
         let program = &self.plan.program;
         let rows = RowCounts::of(program, inputs, typed)?;
@@ -155,7 +150,7 @@ impl EmulatedProgram {
             contents.push((offset, a.bytes.clone()));
         }
         // A second set for the state, so that a step reads one set and writes the other.
-        let carried = |o: usize| steps > 1 && carry.iter().any(|(_, x)| *x == o);
+        let carried = |o: usize| steps > 1 && program.carry.iter().any(|(_, x)| *x == o);
         let mut sets = Vec::new();
         for (o, &b) in program.outputs.iter().enumerate() {
             let size = bytes(program.buffers[b].dtype, &layout.dims[b]);
@@ -176,7 +171,7 @@ impl EmulatedProgram {
         let constants: Vec<_> = constants.iter().map(|&(b, o)| (b, address(o))).collect();
         let tables = self
             .plan
-            .tables(&layout, address(base), &given, &constants, carry, |k, o| {
+            .tables(&layout, address(base), &given, &constants, |k, o| {
                 address(if k == 1 { sets[o].1 } else { sets[o].0 })
             });
         memory.write(base + layout.tables.offset, &tables);
@@ -234,16 +229,11 @@ impl EmulatedProgram {
 
 impl Executable for EmulatedProgram {
     fn run(&self, inputs: &[Value]) -> rtx_runtime::Result<Vec<Value>> {
-        Ok(self.execute(inputs, &[], 1)?)
+        Ok(self.execute(inputs, 1)?)
     }
 
-    fn run_steps(
-        &self,
-        inputs: Vec<Value>,
-        carry: &[(usize, usize)],
-        steps: usize,
-    ) -> rtx_runtime::Result<Vec<Value>> {
-        Ok(self.execute(&inputs, carry, steps)?)
+    fn run_steps(&self, inputs: Vec<Value>, steps: usize) -> rtx_runtime::Result<Vec<Value>> {
+        Ok(self.execute(&inputs, steps)?)
     }
 
     fn listing(&self) -> String {

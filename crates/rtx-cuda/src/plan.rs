@@ -351,14 +351,13 @@ impl Plan {
 
     /// The bytes of all tables for an arena at `base`. `inputs` and `constants` are addresses; `set(k, o)` is that of
     /// output `o` in set `k`. The first step reads the inputs and writes set 0; the second and third table read the set
-    /// that the other wrote, where `carry` says so, and write the other one.
+    /// that the other wrote, where the program's carry says so, and write the other one.
     pub(crate) fn tables(
         &self,
         layout: &Layout,
         base: u64,
         inputs: &[u64],
         constants: &[(usize, u64)],
-        carry: &[(usize, usize)],
         set: impl Fn(usize, usize) -> u64,
     ) -> Vec<u8> {
         let mut all = Vec::with_capacity(layout.tables.bytes);
@@ -367,7 +366,7 @@ impl Plan {
             let mut at: Vec<u64> = layout.at.iter().map(inner).collect();
             at[..inputs.len()].copy_from_slice(inputs);
             if let Some(read) = read {
-                for &(i, o) in carry {
+                for &(i, o) in &self.program.carry {
                     at[i] = set(read, o);
                 }
             }

@@ -167,12 +167,7 @@ impl CudaProgram {
         Ok(())
     }
 
-    fn execute(
-        &self,
-        inputs: Vec<Value>,
-        carry: &[(usize, usize)],
-        steps: usize,
-    ) -> rtx_runtime::Result<Vec<Value>> {
+    fn execute(&self, inputs: Vec<Value>, steps: usize) -> rtx_runtime::Result<Vec<Value>> {
         let rows = RowCounts::of(&self.plan.program, &inputs, typed)?;
         let inputs = inputs
             .into_iter()
@@ -182,7 +177,7 @@ impl CudaProgram {
             Some(bound) => bound,
             None => self.bind(rows)?,
         };
-        let outputs = self.run(&mut bound, inputs, carry, steps)?;
+        let outputs = self.run(&mut bound, inputs, steps)?;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() >= KEPT {
             idle.remove(0);
@@ -213,7 +208,6 @@ impl CudaProgram {
         &self,
         bound: &mut Bound,
         mut inputs: Vec<Value>,
-        carry: &[(usize, usize)],
         steps: usize,
     ) -> rtx_runtime::Result<Vec<Value>> {
         let program = &self.plan.program;
@@ -222,7 +216,7 @@ impl CudaProgram {
         let dtype = |o: usize| program.buffers[outputs[o]].dtype;
         let turns = Turns::new(
             &mut inputs,
-            carry,
+            &program.carry,
             outputs.len(),
             steps,
             &mut bound.spare,
@@ -241,11 +235,9 @@ impl CudaProgram {
             .map(|(b, a)| (*b, pointer(a)))
             .collect();
         let (layout, base) = (&bound.layout, bound.arena.pointer());
-        let tables = self
-            .plan
-            .tables(layout, base, &given, &constants, carry, |k, o| {
-                address(turns.array(k, o))
-            });
+        let tables = self.plan.tables(layout, base, &given, &constants, |k, o| {
+            address(turns.array(k, o))
+        });
         self.context
             .upload(bound.arena.at(layout.tables.offset), &tables)?;
         self.step(bound, 0)?;
@@ -270,16 +262,11 @@ impl CudaProgram {
 
 impl Executable for CudaProgram {
     fn run(&self, inputs: &[Value]) -> rtx_runtime::Result<Vec<Value>> {
-        self.execute(inputs.to_vec(), &[], 1)
+        self.execute(inputs.to_vec(), 1)
     }
 
-    fn run_steps(
-        &self,
-        inputs: Vec<Value>,
-        carry: &[(usize, usize)],
-        steps: usize,
-    ) -> rtx_runtime::Result<Vec<Value>> {
-        self.execute(inputs, carry, steps)
+    fn run_steps(&self, inputs: Vec<Value>, steps: usize) -> rtx_runtime::Result<Vec<Value>> {
+        self.execute(inputs, steps)
     }
 
     fn listing(&self) -> String {

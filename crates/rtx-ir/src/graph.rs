@@ -55,6 +55,8 @@ pub struct Graph {
     pub inputs: Vec<GraphInput>,
     /// Values that the caller asked for.
     pub outputs: Vec<ValueId>,
+    /// State from step to step: pairs of an input and the output (position in `outputs`) that it becomes.
+    pub carry: Vec<(usize, usize)>,
 }
 
 /// Scalars that become inputs. A few floating-point ones stay part of the structure: they enable rewrites and appear
@@ -182,10 +184,22 @@ impl Graph {
                 )));
             }
         }
-        match self.outputs.iter().find(|&&o| o >= self.instructions.len()) {
-            Some(o) => Err(bad(format!("output %{o} does not exist"))),
-            None => Ok(()),
+        if let Some(o) = self.outputs.iter().find(|&&o| o >= self.instructions.len()) {
+            return Err(bad(format!("output %{o} does not exist")));
         }
+        for &(i, o) in &self.carry {
+            let from = self.outputs.get(o).map(|&o| &self.instructions[o]);
+            let same = |x: &GraphInput, y: &Instruction| x.dtype == y.dtype && x.shape == y.shape;
+            let fits = self
+                .inputs
+                .get(i)
+                .zip(from)
+                .is_some_and(|(x, y)| same(x, y));
+            if !fits {
+                return Err(bad(format!("output {o} cannot become input {i}")));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -223,5 +237,26 @@ impl std::fmt::Display for Graph {
             )?;
         }
         writeln!(f, "return {:?}", self.outputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_output_of_the_same_type_becomes_an_input() {
+        let x = Node::input(0, DType::F32, Shape::of(&[2]));
+        let outputs = [x.mul(&x), x.reduce(crate::ReduceKind::Sum, &[0])];
+        let mut graph = Graph::from_nodes(&outputs, false).unwrap();
+        graph.carry = vec![(0, 0)];
+        graph.verify("test").unwrap();
+        for wrong in [(0, 1), (1, 0), (0, 2)] {
+            graph.carry = vec![wrong];
+            assert!(
+                matches!(graph.verify("test"), Err(Error::Verify { .. })),
+                "{wrong:?}"
+            );
+        }
     }
 }

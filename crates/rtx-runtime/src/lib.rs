@@ -83,17 +83,12 @@ pub trait Executable: Send + Sync {
     /// An input of another type or shape, or the device's refusal.
     fn run(&self, inputs: &[Value]) -> Result<Vec<Value>>;
 
-    /// Runs `steps` times; before each next run, input `carry[k].0` becomes output `carry[k].1`.
-    /// Carried inputs are donated: their arrays are written over if nobody else holds them ([`Turns`]).
+    /// Runs `steps` times; before each next run, the inputs that [`Graph::carry`] names become the outputs that it
+    /// names. These inputs are donated: their arrays are written over if nobody else holds them ([`Turns`]).
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    fn run_steps(
-        &self,
-        inputs: Vec<Value>,
-        carry: &[(usize, usize)],
-        steps: usize,
-    ) -> Result<Vec<Value>>;
+    fn run_steps(&self, inputs: Vec<Value>, steps: usize) -> Result<Vec<Value>>;
 
     /// A readable listing: kernels, buffers, bytes, flops.
     fn listing(&self) -> String;

@@ -17,8 +17,6 @@ pub struct Compiled<S, I, O> {
     device: Device,
     /// Value of each graph input: bound, or number of the argument leaf it comes from.
     bound: Vec<std::result::Result<Value, usize>>,
-    /// Pairs of graph input and output that carry the state.
-    carry: Vec<(usize, usize)>,
     state: Leaves<S>,
     inputs: Leaves<I>,
     output: O,
@@ -165,7 +163,13 @@ pub fn compile_with<S: Tree, I: Tree, O: Tree>(
         .chain(&output.leaves())
         .map(|t| t.node.clone())
         .collect();
-    let graph = Graph::from_nodes(&outputs, false)?;
+    let mut graph = Graph::from_nodes(&outputs, false)?;
+    let slots = graph.inputs.iter().enumerate();
+    let carry = slots.filter_map(|(k, i)| match i.source {
+        rtx_ir::Source::Slot(s) if s < old.len() => Some((k, s)),
+        _ => None,
+    });
+    graph.carry = carry.collect();
     let program = device.backend().compile(&graph, options)?;
     let values = captured(&graph, device)?;
     let bound: Vec<std::result::Result<Value, usize>> = graph
@@ -178,21 +182,10 @@ pub fn compile_with<S: Tree, I: Tree, O: Tree>(
             (None, _) => Err(usize::MAX),
         })
         .collect();
-    let carry = bound
-        .iter()
-        .enumerate()
-        .filter_map(|(k, b)| {
-            b.as_ref()
-                .err()
-                .filter(|s| **s < old.len())
-                .map(|s| (k, *s))
-        })
-        .collect();
     Ok(Compiled {
         program,
         device: device.clone(),
         bound,
-        carry,
         state: Leaves::of("state", state),
         inputs: Leaves::of("inputs", inputs),
         output,
@@ -251,7 +244,7 @@ impl<S: Tree, I: Tree, O: Tree> Compiled<S, I, O> {
             Tensor::scalar(0.0, t.dtype(), &self.device)
         });
         drop(state);
-        let out = self.program.run_steps(values, &self.carry, steps.max(1))?;
+        let out = self.program.run_steps(values, steps.max(1))?;
         let mut next = out.into_iter();
         let types = self.state.types.iter();
         let mut types = types.cloned();
