@@ -68,18 +68,34 @@ fn is_argument(c: Literal, dtype: DType) -> bool {
     }
 }
 
+/// Most operations of one program: more come from a loop that was unrolled, and would take minutes to compile.
+const MOST_OPERATIONS: usize = 100_000;
+
 impl Graph {
     /// Lowers the nodes that `outputs` need. Evaluated nodes become captured inputs. With
     /// `lift_scalars`, scalar constants become inputs, so that programs that differ in them
     /// only share one structure.
     ///
     /// # Errors
-    /// The first error node met, or a derivative request that cannot be resolved.
+    /// The first error node met, a derivative request that cannot be resolved, or more operations than a program may
+    /// have.
     pub fn from_nodes(outputs: &[Node], lift_scalars: bool) -> Result<Graph> {
         let outputs = crate::resolve_requests(outputs)?;
         let mut g = Graph::default();
         let mut ids: HashMap<u64, ValueId> = HashMap::new();
-        for n in needed(&outputs) {
+        let nodes = needed(&outputs);
+        if let (true, Some(last)) = (nodes.len() > MOST_OPERATIONS, nodes.last()) {
+            return Err(Error::Other {
+                op: last.op().name(),
+                message: format!(
+                    "{} operations for one program, {MOST_OPERATIONS} is the most; read values on the way, or compile \
+                     one turn of the loop and run it many times",
+                    nodes.len()
+                ),
+                location: last.location(),
+            });
+        }
+        for n in nodes {
             n.check()?;
             // Operands first: another thread that reads this node stores the value before it drops them.
             let operands = n.inputs();

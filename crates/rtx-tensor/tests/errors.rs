@@ -450,3 +450,25 @@ fn zero_derivatives_have_the_rows_of_their_variable() {
     let (_, t) = jvp(|x| x.stop_gradient(), &x, &x).unwrap();
     assert_eq!(t.to_vec::<f32>().unwrap(), [0.0; 10]);
 }
+
+/// A loop that is unrolled inside a compiled step is refused before it takes minutes.
+#[test]
+fn too_long_a_program_is_refused_with_a_way_out() {
+    let dev = Device::cpu();
+    let x = Tensor::ones([2], &dev);
+    let unrolled = |x: &Tensor, (): &()| {
+        let mut y = x.clone();
+        for _ in 0..100_001 {
+            y = y + 0.25;
+        }
+        Ok((y, ()))
+    };
+    let error = match rtx_tensor::compile(unrolled, &x, &(), &dev) {
+        Ok(_) => panic!("compiled"),
+        Err(e) => e.to_string(),
+    };
+    assert!(
+        error.contains("100000 is the most") && error.contains(file!()),
+        "{error}"
+    );
+}
