@@ -708,5 +708,32 @@ fn what_is_doubtful_is_said_and_kept() {
     );
 }
 
+#[test]
+fn what_an_option_says_against_the_file_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    simulate_tiny(at, "phantom");
+    let warnings = |more: &[&str]| {
+        let plain = ["--var", "u", "--axes", "freq,x,y", "--json"];
+        let args = invert("phantom/wave.npz", &plain);
+        let metrics: Value = serde_json::from_str(&ok(at, &[&args[..], more].concat())).unwrap();
+        metrics["warnings"].to_string()
+    };
+    let same = warnings(&["--freq", "80,100", "--spacing-mm", "1"]);
+    assert!(!same.contains("the file's own"), "{same}");
+    let other = warnings(&["--freq", "40,50", "--spacing-mm", "1.5"]);
+    for part in ["own `freq` is 80,100 Hz", "own `spacing` is 1 mm"] {
+        assert!(other.contains(part), "{part}: {other}");
+    }
+    fs::remove_dir_all(at.join("out")).unwrap();
+
+    // Nothing of a wave of two units is wrapped at 360.
+    write(&at.join("u.npz"), "u", (&offsets(8)).into());
+    let flags = ["--axes", AXES, "--freq", "50,60", "--components", "x"];
+    let more = ["--spacing-mm", "1", "--unwrap", "360"];
+    let args = invert("u.npz", &flags);
+    refused(at, &[&args[..], &more].concat(), &["--unwrap 360", "span"]);
+}
+
 #[path = "cli/needs_shared.rs"]
 mod needs_shared;

@@ -38,6 +38,8 @@ const MOST_LOST: f64 = 0.05;
 const MOST_JUMPS: f64 = 0.02;
 /// Share of neighbours from which steps between offsets are called smooth; one half is noise.
 const COHERENT: f64 = 0.9;
+/// Share of a turn that wrapped samples span at least: they jump from one end of it to the other.
+const LEAST_SPAN: f64 = 0.9;
 /// Rms of a higher harmonic over that of the first from which unwrapping is taken to have failed.
 const MOST_HARMONICS: f64 = 0.5;
 
@@ -129,6 +131,14 @@ pub(crate) fn unwrap_phase(
                 return Err(format!(
                     "the samples go from {low:.4} to {high:.4}, more than --unwrap {period}; a wrapped phase fits \
                      into one turn"
+                ));
+            }
+            let span = |b: &Block| b.samples.ends().1 - b.samples.ends().0;
+            let widest = all.iter().map(span).fold(0.0, f64::max);
+            if widest < LEAST_SPAN * period {
+                return Err(format!(
+                    "the samples span {widest:.4}, far less than --unwrap {period}: nothing is wrapped at that turn. Give \
+                     the number of units that stands for a full turn in this file, or --unwrap off"
                 ));
             }
             period

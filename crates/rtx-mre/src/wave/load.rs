@@ -102,6 +102,7 @@ impl Loader<'_> {
         );
         let given = self.given_mask(&axes, grid)?;
         let mut warnings: Vec<String> = doubtful_extent(&extents, &spacing).into_iter().collect();
+        warnings.extend(self.contradictions(&name, &freq, &spacing));
         let mut unwrapped = None;
         let Harmonics {
             first: mut u,
@@ -286,6 +287,42 @@ impl Loader<'_> {
             return refuse("the array is complex".into());
         }
         Ok(Some(values.iter().map(|v| v.re).collect()))
+    }
+
+    /// What an option says otherwise than the file. The option counts.
+    fn contradictions(&self, variable: &str, freq: &[f64], spacing: &[f64; 3]) -> Vec<String> {
+        // What an option replaces need not be readable.
+        let held = |name, option| self.companion(variable, name, option).ok().flatten();
+        let differs =
+            |a: f64, b: f64| a.is_finite() && b.is_finite() && (a - b).abs() > 1e-3 * b.abs();
+        let mut said = Vec::new();
+        if self.options.freq.is_some()
+            && let Some(file) = held("freq", "--freq")
+            && (file.len() != freq.len() || file.iter().zip(freq).any(|(a, b)| differs(*b, *a)))
+        {
+            let file: Vec<_> = file.iter().map(|f| short(*f)).collect();
+            said.push(format!(
+                "the file's own `freq` is {} Hz; --freq is used instead. The modulus scales with its square",
+                file.join(",")
+            ));
+        }
+        if self.options.spacing.is_some()
+            && let Some(file) = held("spacing", "--spacing-mm")
+            && spacing.iter().enumerate().any(|(k, h)| {
+                let own = file.get(k).or(file.first().filter(|_| file.len() == 1));
+                own.is_some_and(|own| differs(*h, *own))
+            })
+        {
+            let file: Vec<_> = file
+                .iter()
+                .map(|h| short((h * 1e9).round() / 1e6))
+                .collect();
+            said.push(format!(
+                "the file's own `spacing` is {} mm; --spacing-mm is used instead. The modulus scales with its square",
+                file.join(",")
+            ));
+        }
+        said
     }
 
     fn frequencies(
