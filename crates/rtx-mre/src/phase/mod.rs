@@ -38,6 +38,9 @@ const MOST_LOST: f64 = 0.05;
 const MOST_JUMPS: f64 = 0.02;
 /// Share of neighbours from which steps between offsets are called smooth; one half is noise.
 const COHERENT: f64 = 0.9;
+/// Rms of the third harmonic over that of the first from which a wave is doubted: a phase of two thirds of a turn that
+/// was wrapped and smoothed over 1.5 pixels has 0.15.
+const MOST_THIRD: f64 = 0.1;
 /// Share of a turn that wrapped samples span at least: they jump from one end of it to the other.
 const LEAST_SPAN: f64 = 0.9;
 /// Rms of a higher harmonic over that of the first from which unwrapping is taken to have failed.
@@ -403,22 +406,55 @@ fn restore_periods(
     Ok(())
 }
 
+/// Energy of a harmonic of the samples `[offset, x, y, z]` over these pixels.
+fn energy(block: &Array4<f64>, pixels: &[(usize, usize, usize)], harmonic: usize) -> f64 {
+    let n = block.len_of(Axis(0));
+    let cis: Vec<Complex64> = (0..n)
+        .map(|k| Complex64::cis(-TAU * (harmonic * k) as f64 / n as f64))
+        .collect();
+    let of = |&(x, y, z): &(usize, usize, usize)| {
+        let sum: Complex64 = (0..n).map(|k| cis[k] * block[[k, x, y, z]]).sum();
+        sum.norm_sqr()
+    };
+    pixels.iter().map(of).sum()
+}
+
 /// Rms of a harmonic from the second on over that of the first; zero where there is none.
 fn higher_harmonics(block: &Array4<f64>, pixels: &[(usize, usize, usize)]) -> f64 {
-    let n = block.len_of(Axis(0));
-    let energy = |h: usize| -> f64 {
-        let cis: Vec<Complex64> = (0..n)
-            .map(|k| Complex64::cis(-TAU * (h * k) as f64 / n as f64))
-            .collect();
-        let of = |&(x, y, z): &(usize, usize, usize)| {
-            let sum: Complex64 = (0..n).map(|k| cis[k] * block[[k, x, y, z]]).sum();
-            sum.norm_sqr()
-        };
-        pixels.iter().map(of).sum()
-    };
-    let higher: Vec<f64> = (2..=n / 2).map(energy).collect();
+    let last = block.len_of(Axis(0)) / 2;
+    let higher: Vec<f64> = (2..=last).map(|h| energy(block, pixels, h)).collect();
     match higher.len() {
         0 => 0.0,
-        count => (higher.iter().sum::<f64>() / count as f64 / energy(1)).sqrt(),
+        count => (higher.iter().sum::<f64>() / count as f64 / energy(block, pixels, 1)).sqrt(),
     }
+}
+
+/// Where samples `[freq, dir, offset, x, y, z]` have a third harmonic that noise does not explain, because it is well above
+/// the second: (frequency, direction, rms over that of the first). A wrapped phase that was smoothed or resampled no
+/// longer jumps, but keeps it. Needs six offsets.
+pub(crate) fn third_harmonics(
+    data: &Array6<Complex64>,
+    mask: Option<&Array3<bool>>,
+) -> Vec<(usize, usize, f64)> {
+    let (nf, nd, offsets, ..) = data.dim();
+    let mut found = Vec::new();
+    if offsets < 6 {
+        return found;
+    }
+    for (f, d) in (0..nf).flat_map(|f| (0..nd).map(move |d| (f, d))) {
+        let block = data.slice(s![f, d, .., .., .., ..]).mapv(|v| v.re);
+        let finite = |(x, y, z): (usize, usize, usize)| {
+            mask.is_none_or(|m| m[[x, y, z]])
+                && block.slice(s![.., x, y, z]).iter().all(|v| v.is_finite())
+        };
+        let (_, nx, ny, nz) = block.dim();
+        let pixels: Vec<_> = ndarray::indices((nx, ny, nz)).into_iter().collect();
+        let pixels: Vec<_> = pixels.into_iter().filter(|&p| finite(p)).collect();
+        let rms = |h| energy(&block, &pixels, h).sqrt();
+        let (first, second, third) = (rms(1), rms(2), rms(3));
+        if third > MOST_THIRD * first && third > 2.0 * second {
+            found.push((f, d, third / first));
+        }
+    }
+    found
 }

@@ -127,6 +127,16 @@ impl Loader<'_> {
                 problem,
             })?;
             warnings.extend(unwrapped.as_ref().map(|u| say_unwrapped(u, &freq, &parts)));
+            let third = phase::third_harmonics(&data, given.as_ref().map(|(mask, _)| mask));
+            warnings.extend(third.iter().map(|&(f, _, share)| {
+                format!(
+                    "at {} Hz the third harmonic is {:.0} % of the first, well above the second: no noise and no single \
+                     vibration, but what a wrapped phase leaves that was smoothed or resampled before it was unwrapped; \
+                     the maps mean nothing then. Unwrap first",
+                    short(freq[f]),
+                    100.0 * share
+                )
+            }));
             harmonics(data.view(), &name, self.options.time_sign)?
         } else {
             if !is_complex {
