@@ -31,6 +31,8 @@ pub(crate) struct CudaProgram {
     /// Why the kernels could not be kept on disk.
     warning: Option<String>,
     idle: Mutex<Vec<Bound>>,
+    /// Arrays of the state that the last run left, whatever its row counts: one set, not one for each bound memory.
+    spare: Mutex<Vec<Value>>,
 }
 
 /// Memory and graphs for one set of row counts.
@@ -39,8 +41,6 @@ struct Bound {
     arena: Memory,
     /// Graphs of so many pairs of steps, longest first.
     graphs: Vec<(usize, Graph)>,
-    /// Arrays of the state that the last run left.
-    spare: Vec<Value>,
 }
 
 /// Element type of an array of this backend.
@@ -81,6 +81,7 @@ impl CudaProgram {
             constants,
             warning: built.warning,
             idle: Mutex::default(),
+            spare: Mutex::default(),
         })
     }
 
@@ -97,7 +98,6 @@ impl CudaProgram {
             layout,
             arena,
             graphs: Vec::new(),
-            spare: Vec::new(),
         })
     }
 
@@ -214,12 +214,14 @@ impl CudaProgram {
         let outputs = &program.outputs;
         let dims = &bound.layout.dims;
         let dtype = |o: usize| program.buffers[outputs[o]].dtype;
+        let kept = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = std::mem::take(&mut *kept());
         let turns = Turns::new(
             &mut inputs,
             &program.carry,
             outputs.len(),
             steps,
-            &mut bound.spare,
+            &mut spare,
             |v, o| v.dims() == dims[outputs[o]] && typed(v) == Some(dtype(o)),
             |o| {
                 let array = CudaArray::new(&self.context, dtype(o), &dims[outputs[o]])?;
@@ -255,7 +257,7 @@ impl CudaProgram {
             self.step(bound, 1)?;
         }
         let (last, free) = turns.finish(steps);
-        bound.spare = free;
+        *kept() = free;
         Ok(last)
     }
 }
